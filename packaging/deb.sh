@@ -31,6 +31,7 @@ put 644 "$root/packaging/copyright" usr/share/doc/quell/copyright
 put 644 "$root/LICENSE-MIT" usr/share/doc/quell/LICENSE-MIT
 put 644 "$root/README.md" usr/share/doc/quell/README.md
 put 644 "$root/docs/patterns.md" usr/share/doc/quell/patterns.md
+put 644 "$root/docs/reference/glossary.md" usr/share/doc/quell/glossary.md
 put 644 "$sbom" usr/share/doc/quell/sbom.cdx.json
 gzip -9nc "$root/CHANGELOG.md" >"$tree/usr/share/doc/quell/changelog.gz"
 chmod 644 "$tree/usr/share/doc/quell/changelog.gz"

@@ -65,6 +65,7 @@ why() {
         munge) echo "lets Slurm's daemons know each other, for the tests with many hosts" ;;
         openmpi-bin) echo "Open MPI's launcher, for the tests of benchmarks" ;;
         openssh-server) echo "brings sshd, by which launchers reach the hosts of the tests" ;;
+        chromium) echo "draws quell's pages in the tests" ;;
         otf2-tools) echo "brings otf2-print, to read archives of ours in the tests" ;;
         pkg-config) echo "finds libraries for libbpf's build" ;;
         python3) echo "Python 3.9 or later, for the checks and the benchmarks" ;;

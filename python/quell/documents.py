@@ -1238,7 +1238,7 @@ class HostSource(TypedDict):
     """A source of one host."""
 
     source: str
-    """Its name, which a process or a driver chose: hostile input."""
+    """Its name, which a process or a driver chose: untrusted text."""
 
     total_ns: int
     """The time that it took."""
@@ -1765,7 +1765,7 @@ class OnNode(TypedDict):
     """The time that one source took on the CPUs of the nodes, whatever it costs a job."""
 
     count: int
-    """Number of detours in which it had a part. In tables: `times`."""
+    """Number of detours that it took a part of; `show` counts its intervals. In tables: `detours`."""
 
     max_ns: int
     """The longest time that it took in one detour. In tables: `longest`."""
@@ -1975,7 +1975,7 @@ class Proposal(TypedDict):
     """A mitigation that addresses some of the noise."""
 
     addresses: list[str]
-    """The sources that it addresses, the costliest first; hostile input."""
+    """The sources that it addresses, the costliest first; untrusted text."""
 
     effects: NotRequired[list[Effect] | None]
     """The effect at each scale if it removes all that it addresses; null if it cannot be applied, or addresses next
@@ -2501,7 +2501,7 @@ class Source(TypedDict):
     """Its time on the nodes."""
 
     source: str
-    """Its name, which a process or a driver chose: hostile input."""
+    """Its name, which a process or a driver chose: untrusted text."""
 
 
 class SourceCost(TypedDict):
@@ -2520,9 +2520,8 @@ class SourceCost(TypedDict):
     """Reduction of the slowdown if it is removed. In tables: `gain if removed, points`."""
 
     part_percent: float
-    """Its share of the slowest ranks' detours; the shares of all sources add up to the slowdown.
-
-    In tables: `share, points`.
+    """Percentage points of the slowdown that it accounts for, by its time in the slowest ranks' detours; all sources
+    add up to the slowdown. In tables: `share, points`.
     """
 
     without_ci95_percent: NotRequired[list[float] | None]
@@ -2561,7 +2560,7 @@ class SourceOverHosts(TypedDict):
     """The longest interval. In tables: `longest`."""
 
     source: str
-    """Its name, which a process or a driver chose: hostile input."""
+    """Its name, which a process or a driver chose: untrusted text."""
 
     total_ns: int
     """Sum of their times."""
@@ -2613,7 +2612,7 @@ class SourceRow(TypedDict):
     """The task's id, if the source is a single task."""
 
     source: str
-    """`tick`, `irq:NAME`, `task:COMM`, … The name is the process's or the driver's own: hostile input.
+    """`tick`, `irq:NAME`, `task:COMM`, … The name is the process's or the driver's own: untrusted text.
 
     In tables: `name`.
     """
@@ -2797,7 +2796,7 @@ class Switches(TypedDict):
     """
 
     sources: list[str]
-    """The sources, the costliest first; hostile input."""
+    """The sources, the costliest first; untrusted text."""
 
 
 class SwitchesAndFaultsLeftOutWarning(TypedDict):
@@ -2831,7 +2830,7 @@ class TagsAsThreadsWarning(TypedDict):
 
 
 class TaskRow(TypedDict):
-    """One task; figures as in [`SourceRow`]."""
+    """One task; figures as in `SourceRow`."""
 
     causes: list[Named]
     """What woke it, by time."""
@@ -2880,7 +2879,7 @@ class ThreadRow(TypedDict):
     """Time that interrupts, softirqs and the hypervisor took while it was on a CPU."""
 
     name: str
-    """Its name: hostile input. In tables: `thread`."""
+    """Its name: untrusted text. In tables: `thread`."""
 
     on_cpu_ns: int
     """Time on a CPU, including interrupts."""
@@ -3136,7 +3135,7 @@ class TypicalSource(TypedDict):
     """Events per second of a CPU, median of all nodes. In tables: `per s and CPU`."""
 
     source: str
-    """The source, as in [`Why`]. In tables: `typical source`."""
+    """The source, as in `Why`. In tables: `typical source`."""
 
 
 class Unattributed(TypedDict):
@@ -3253,7 +3252,7 @@ class Why(TypedDict):
     """Number of nodes on which this source was seen at all."""
 
     source: str
-    """The source, without the numbers of workers (`task:kworker`): hostile input.
+    """The source, without the numbers of workers (`task:kworker`): untrusted text.
 
     `all noise`; `unattributed`; or, if sources are unknown, a band of durations, `detours around 1ms`.
     """

@@ -55,12 +55,12 @@ pub(crate) fn overviews(recording: &Recording) -> Vec<HistogramOverview> {
     for histogram in &recording.histograms {
         let facts = recording.manifest.cpus.iter().find(|facts| facts.cpu == histogram.cpu);
         let span = facts.map_or(Nanos::ZERO, |facts| facts.span().length());
-        all.extend(histogram.series().map(|series| of_series(histogram.cpu.0, span, series)));
+        all.extend(histogram.series().map(|series| from_series(histogram.cpu.0, span, series)));
     }
     all
 }
 
-fn of_series(cpu: u32, span: Nanos, series: &[Bucket]) -> HistogramOverview {
+fn from_series(cpu: u32, span: Nanos, series: &[Bucket]) -> HistogramOverview {
     let samples = series.iter().fold(0u64, |sum, bucket| sum.saturating_add(bucket.count));
     let watched = span.as_secs_f64();
     let max_ns = series.iter().map(|bucket| bucket.to.as_nanos()).max().unwrap_or(0);
@@ -97,11 +97,11 @@ mod tests {
             Bucket { thread: 2, kind: HistogramKind::Latency, from, to, count }
         };
         let series = [bucket(0, 999, 50), bucket(1_000, 1_999, 49), bucket(5_000, 7_000, 1)];
-        let found = of_series(3, Nanos::from_secs(2), &series);
+        let found = from_series(3, Nanos::from_secs(2), &series);
         assert_eq!((found.samples, found.rate_per_s), (100, Some(50.0)));
         assert_eq!((found.p50_ns, found.p90_ns, found.p99_ns, found.p99_9_ns), (999, 1_999, 1_999, 7_000));
         assert_eq!((found.min_ns, found.max_ns, found.thread, found.kind), (0, 7_000, 2, "latency"));
-        let huge = of_series(0, Nanos::ZERO, &[bucket(1, 1, u64::MAX), bucket(2, 2, u64::MAX)]);
+        let huge = from_series(0, Nanos::ZERO, &[bucket(1, 1, u64::MAX), bucket(2, 2, u64::MAX)]);
         assert_eq!((huge.samples, huge.p50_ns, huge.rate_per_s), (u64::MAX, 1, None));
     }
 }

@@ -184,7 +184,7 @@ const BUSY_PERCENT: f64 = 10.0;
 pub fn overview(recording: &Recording) -> Overview {
     let manifest = &recording.manifest;
     let detour_method = manifest.method == Method::Detour;
-    let cpus = recording.traces.par_iter().filter(|_| detour_method).map(|trace| of_trace(trace, manifest));
+    let cpus = recording.traces.par_iter().filter(|_| detour_method).map(|trace| from_trace(trace, manifest));
     let cpus: Vec<CpuOverview> = cpus.collect();
     let busy = cpus
         .iter()
@@ -220,11 +220,11 @@ pub(crate) fn quanta(recording: &Recording) -> Vec<QuantaOverview> {
         Method::Phases => series.quanta.iter().any(|quantum| quantum.duration > Nanos::ZERO),
         Method::Detour | Method::Kernel | Method::Histogram => false,
     };
-    recording.quanta.iter().filter(tells).map(|series| of_quanta(series, method)).collect()
+    recording.quanta.iter().filter(tells).map(|series| from_quanta(series, method)).collect()
 }
 
-fn of_trace(trace: &Trace, manifest: &Manifest) -> CpuOverview {
-    let summary = Durations::of_noise([trace]).summary();
+fn from_trace(trace: &Trace, manifest: &Manifest) -> CpuOverview {
+    let summary = Durations::from_noise([trace]).summary();
     let facts = manifest.cpus.iter().find(|facts| facts.cpu == trace.cpu);
     let own = trace.detours.iter().filter(|d| d.own);
     let observed = trace.observed();
@@ -255,7 +255,7 @@ fn of_trace(trace: &Trace, manifest: &Manifest) -> CpuOverview {
     }
 }
 
-fn of_quanta(series: &Quanta, method: Method) -> QuantaOverview {
+fn from_quanta(series: &Quanta, method: Method) -> QuantaOverview {
     let times = Durations::new(series.quanta.iter().map(|q| q.duration.as_nanos()).collect());
     let works = Durations::new(series.quanta.iter().map(|q| q.work).collect());
     let (time, work) = (times.summary(), works.summary());

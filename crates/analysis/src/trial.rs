@@ -69,7 +69,7 @@ pub enum Verdict {
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema, Columns)]
 #[schemars(transform = describe::<Self>)]
 pub struct Effect {
-    /// `detours`, `addressed`, or a source's name, which a process or a driver chose: hostile input.
+    /// `detours`, `addressed`, or a source's name, which a process or a driver chose: untrusted text.
     pub name: String,
     /// Mean without it, in ns per second of a CPU.
     #[column(title = "without", time)]

@@ -169,7 +169,7 @@ pub fn validate(sides: &Sides<'_>) -> Result<Validation, CompareError> {
     all.detours.extend(&parted.own.detours);
     all.detours.sort_by_key(|detour| detour.start);
     let all = [scaled_back(&all, sides.scale)];
-    let [a, b] = [sides.original, &traces[..]].map(Durations::of_noise);
+    let [a, b] = [sides.original, &traces[..]].map(Durations::from_noise);
     let mut warnings = Vec::new();
     if parted.seen < parted.injected {
         warnings.push(Warning::InjectedUnseen { seen: parted.seen, injected: parted.injected });

@@ -18,13 +18,13 @@ const SHORTEST_QUANTUM: Nanos = Nanos::from_nanos(10_000);
 const LONGEST_QUANTUM: Nanos = Nanos::from_secs(1);
 
 /// The recorder's plan for `record`.
-pub fn of_record(args: &Record) -> anyhow::Result<Plan> {
+pub fn for_record(args: &Record) -> anyhow::Result<Plan> {
     if args.cost && args.watching.sources == SourcesMode::Off {
         let text = "--cost measures the kernel recorder: leave --sources out";
         return Err(Usage(text.into()).into());
     }
     if !args.command.is_empty() {
-        return of_command(args);
+        return for_command(args);
     }
     let method = match args.method {
         None | Some(MethodName::Detour) => Method::Detour,
@@ -41,7 +41,7 @@ pub fn of_record(args: &Record) -> anyhow::Result<Plan> {
 }
 
 /// The plan for a command, whose threads may run on any CPU.
-fn of_command(args: &Record) -> anyhow::Result<Plan> {
+fn for_command(args: &Record) -> anyhow::Result<Plan> {
     if !matches!(args.method, None | Some(MethodName::Kernel)) {
         let text = "a probe would take the CPUs from the command: leave --method out, or use --method kernel";
         return Err(Usage(text.into()).into());
@@ -51,11 +51,11 @@ fn of_command(args: &Record) -> anyhow::Result<Plan> {
         return Err(Usage(text.into()).into());
     }
     let plan = plan(&args.watching, Method::Kernel, args.quantum, None)?;
-    Ok(Plan { cpus: Cpus::of_this_machine()?.online, ..plan })
+    Ok(Plan { cpus: Cpus::from_this_machine()?.online, ..plan })
 }
 
 /// The recorder's plan for `study`.
-pub fn of_study(args: &Study) -> anyhow::Result<Plan> {
+pub fn for_study(args: &Study) -> anyhow::Result<Plan> {
     plan(&args.watching, Method::Detour, args.job.quantum, Some(args.duration))
 }
 
@@ -64,7 +64,7 @@ const SHORTEST_INTERVAL: Nanos = Nanos::from_nanos(100_000_000);
 const LONGEST_INTERVAL: Nanos = Nanos::from_secs(3_600);
 
 /// The plan of the probes for `serve-metrics`; without probes, its method is `kernel`.
-pub fn of_metrics(args: &ServeMetrics) -> anyhow::Result<Plan> {
+pub fn for_metrics(args: &ServeMetrics) -> anyhow::Result<Plan> {
     check_interval(args.interval)?;
     let watching = Watching {
         cpus: args.cpus.clone(),
@@ -85,7 +85,7 @@ fn check_interval(interval: Nanos) -> Result<(), Usage> {
 }
 
 /// The plan of the probes for `watch`; without probes, its method is `kernel`.
-pub fn of_watch(args: &Watch) -> anyhow::Result<Plan> {
+pub fn for_watch(args: &Watch) -> anyhow::Result<Plan> {
     check_interval(args.interval)?;
     if args.passive && args.watching.sources == SourcesMode::Off {
         let text = "without a probe, only the kernel recorder measures: leave --sources or --passive out";
@@ -101,7 +101,7 @@ fn plan(
     quantum: Nanos,
     duration: Option<Nanos>,
 ) -> anyhow::Result<Plan> {
-    let machine = Cpus::of_this_machine()?;
+    let machine = Cpus::from_this_machine()?;
     let cpus = watching.cpus.clone().map_or(machine.allowed.clone(), |list| list.0);
     machine.check(&cpus).map_err(|e| Usage(e.to_string()))?;
     positive(duration.unwrap_or(Nanos::MAX), "--duration")?;

@@ -36,7 +36,7 @@ struct ColumnAttribute {
 }
 
 /// Reads a field: a column for each attribute, so none where there is none.
-pub fn of_field(field: &syn::Field) -> syn::Result<Vec<Field>> {
+pub fn from_field(field: &syn::Field) -> syn::Result<Vec<Field>> {
     let Some(name) = &field.ident else { return Ok(Vec::new()) };
     let meaning = field.attrs.iter().filter_map(documentation).collect::<Vec<_>>().join(" ");
     let written = field.attrs.iter().find_map(renamed).unwrap_or_else(|| name.to_string());

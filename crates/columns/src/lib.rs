@@ -2,7 +2,7 @@
 
 mod attribute;
 
-use attribute::{Field, of_field};
+use attribute::{Field, from_field};
 use proc_macro::TokenStream;
 use quote::quote;
 use syn::{Data, DeriveInput, Error, Fields, parse_macro_input};
@@ -21,7 +21,7 @@ fn implement(input: &DeriveInput) -> syn::Result<proc_macro2::TokenStream> {
     let Fields::Named(fields) = &data.fields else {
         return Err(Error::new_spanned(&input.ident, "the fields of a row have names"));
     };
-    let fields = fields.named.iter().map(of_field).collect::<syn::Result<Vec<_>>>()?.concat();
+    let fields = fields.named.iter().map(from_field).collect::<syn::Result<Vec<_>>>()?.concat();
     let name = &input.ident;
     let (generics, types, conditions) = input.generics.split_for_impl();
     let columns = fields.iter().map(Field::columns);

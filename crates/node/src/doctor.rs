@@ -51,7 +51,7 @@ fn finding(
 
 /// Runs all checks.
 pub fn examine() -> Vec<Finding> {
-    let files = Files::of_this_machine();
+    let files = Files::from_this_machine();
     let probing = vec![clock(), cpus(), memory_lock(files), realtime(files), isolation()];
     [probing, sources::examine(files), vec![tracing(), hypervisor(), mpi()]].concat()
 }
@@ -59,7 +59,7 @@ pub fn examine() -> Vec<Finding> {
 /// The reasons why noise sources cannot be named here, each with what to do about it; `None` where no reason is found. Call it when
 /// the kernel recorder could not be loaded.
 pub fn why_no_sources() -> Option<String> {
-    sources::why_not(Files::of_this_machine())
+    sources::why_not(Files::from_this_machine())
 }
 
 fn clock() -> Finding {
@@ -79,7 +79,7 @@ fn clock() -> Finding {
 }
 
 fn cpus() -> Finding {
-    match Cpus::of_this_machine() {
+    match Cpus::from_this_machine() {
         Err(error) => finding("CPUs", Verdict::Missing, error.to_string(), None),
         Ok(cpus) if cpus.allowed.len() < cpus.online.len() => finding(
             "CPUs",
@@ -192,7 +192,7 @@ fn mpi() -> Finding {
             "no mpicc, mpirun, mpiexec or srun in PATH",
             Some("load the site's MPI module; recording and prediction do not need it"),
         );
-        return match remedy::install_mpi(Files::of_this_machine()) {
+        return match remedy::install_mpi(Files::from_this_machine()) {
             Some(command) => found.lifted_by(command),
             None => found,
         };

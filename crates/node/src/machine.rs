@@ -57,7 +57,7 @@ impl Cpus {
     ///
     /// # Errors
     /// [`CpuError::Unknown`] where sysfs or the mask cannot be read.
-    pub fn of_this_machine() -> Result<Self, CpuError> {
+    pub fn from_this_machine() -> Result<Self, CpuError> {
         let list = |name: &str| {
             fs::read_to_string(Path::new("/sys/devices/system/cpu").join(name))
                 .map_err(|e| CpuError::Unknown(e.to_string()))
@@ -219,7 +219,7 @@ mod tests {
 
     #[test]
     fn this_machine_has_a_cpu() {
-        let cpus = Cpus::of_this_machine().unwrap();
+        let cpus = Cpus::from_this_machine().unwrap();
         assert!(!cpus.allowed.is_empty() && cpus.check(&cpus.allowed).is_ok());
     }
 }

@@ -56,7 +56,7 @@ pub(crate) extern "C" fn take(user: *mut c_void, raw: *const RawDefinition) {
 }
 
 impl Collected {
-    pub(crate) fn of_kind(&self, kind: u32) -> &[Plain] {
+    pub(crate) fn records_of_kind(&self, kind: u32) -> &[Plain] {
         self.kinds.get(kind as usize).map_or(&[], Vec::as_slice)
     }
 

@@ -32,7 +32,7 @@ pub(crate) struct Tables {
 impl Tables {
     /// Builds the tables, or says what is wrong with the definitions.
     pub(crate) fn new(collected: &Collected, metrics_first: bool) -> Result<Self, String> {
-        let [properties] = collected.of_kind(definition::CLOCK) else {
+        let [properties] = collected.records_of_kind(definition::CLOCK) else {
             return Err("its definitions do not say, or say twice, how fast its clock runs".into());
         };
         if properties.own == 0 {
@@ -44,14 +44,16 @@ impl Tables {
         let (sources, metrics) = metrics(collected)?;
         let attribute = |name| {
             let found = collected
-                .of_kind(definition::ATTRIBUTE)
+                .records_of_kind(definition::ATTRIBUTE)
                 .iter()
                 .find(|plain| collected.text(plain.name) == name);
             found.map_or(UNKNOWN, |plain| plain.own as u32) // references are 32 bits wide
         };
         Ok(Self {
             clock,
-            regions: Places::new(collected.of_kind(definition::REGION).iter().map(|plain| plain.own as u32)),
+            regions: Places::new(
+                collected.records_of_kind(definition::REGION).iter().map(|plain| plain.own as u32),
+            ),
             comms: comm_places,
             metrics,
             declared,
@@ -60,7 +62,7 @@ impl Tables {
             metrics_first,
             definitions: Definitions {
                 regions: collected
-                    .of_kind(definition::REGION)
+                    .records_of_kind(definition::REGION)
                     .iter()
                     .map(|plain| region(collected, plain))
                     .collect(),
@@ -92,7 +94,7 @@ fn metrics(collected: &Collected) -> Result<(Vec<String>, HashMap<u32, Metric>),
     let mut sources: Vec<String> = Vec::new();
     let mut places = HashMap::new();
     let mut members = HashMap::new();
-    for plain in collected.of_kind(definition::MEMBER) {
+    for plain in collected.records_of_kind(definition::MEMBER) {
         let name = collected.text(plain.name);
         let Some(source) = name.strip_prefix(NOISE_METRIC) else { continue };
         let place = *places.entry(source).or_insert_with(|| {
@@ -107,13 +109,13 @@ fn metrics(collected: &Collected) -> Result<(Vec<String>, HashMap<u32, Metric>),
         );
     }
     let mut metrics = HashMap::new();
-    for plain in collected.of_kind(definition::CLASS) {
+    for plain in collected.records_of_kind(definition::CLASS) {
         let members: Vec<_> = plain.members.iter().map(|member| members.get(member).copied()).collect();
         if members.iter().any(Option::is_some) {
             metrics.insert(plain.own as u32, Metric { members, location: None });
         }
     }
-    for plain in collected.of_kind(definition::INSTANCE) {
+    for plain in collected.records_of_kind(definition::INSTANCE) {
         // Noise of a whole process or host is not the noise of one of its threads.
         let Some(class) = metrics.get(&(plain.parent as u32)).filter(|_| plain.class == otf2::SCOPE_LOCATION)
         else {

@@ -83,7 +83,7 @@ impl Comms {
 
 /// The location group of each rank, in order of rank.
 fn ranks(collected: &Collected, group_of: &HashMap<u64, u64>) -> Vec<u64> {
-    let groups = collected.of_kind(definition::GROUP);
+    let groups = collected.records_of_kind(definition::GROUP);
     let world = groups
         .iter()
         .find(|group| group.class == otf2::GROUP_COMM_LOCATIONS && group.paradigm == otf2::PARADIGM_MPI);
@@ -96,7 +96,7 @@ fn ranks(collected: &Collected, group_of: &HashMap<u64, u64>) -> Vec<u64> {
     }
     let with_threads: std::collections::HashSet<_> = group_of.values().collect();
     let processes = collected
-        .of_kind(definition::LOCATION_GROUP)
+        .records_of_kind(definition::LOCATION_GROUP)
         .iter()
         .filter(|group| group.class == otf2::LOCATION_GROUP_PROCESS && with_threads.contains(&group.own));
     processes.map(|group| group.own).collect()
@@ -104,7 +104,7 @@ fn ranks(collected: &Collected, group_of: &HashMap<u64, u64>) -> Vec<u64> {
 
 /// The locations of ranks, the number of events stated for each, and the number of locations that belong to no rank.
 pub(crate) fn locations(collected: &Collected) -> Result<(Vec<Location>, Vec<u64>, usize), String> {
-    let all = collected.of_kind(definition::LOCATION);
+    let all = collected.records_of_kind(definition::LOCATION);
     let threads = || all.iter().filter(|plain| plain.class == otf2::LOCATION_CPU_THREAD);
     let group_of: HashMap<u64, u64> = threads().map(|plain| (plain.own, plain.parent)).collect();
     let mut rank_of = HashMap::new();
@@ -139,7 +139,7 @@ pub(crate) fn locations(collected: &Collected) -> Result<(Vec<Location>, Vec<u64
 fn hosts(collected: &Collected) -> HashMap<u64, String> {
     const DEEPEST: usize = 64;
     let nodes: HashMap<u64, &Plain> =
-        collected.of_kind(definition::NODE).iter().map(|plain| (plain.own, plain)).collect();
+        collected.records_of_kind(definition::NODE).iter().map(|plain| (plain.own, plain)).collect();
     let host = |group: &Plain| {
         let first = nodes.get(&group.parent)?;
         let above = |plain: &&Plain| nodes.get(&plain.parent).copied();
@@ -147,14 +147,14 @@ fn hosts(collected: &Collected) -> HashMap<u64, String> {
         let host = chain.find(|plain| ["node", "host"].contains(&collected.text(plain.text)));
         Some(collected.text(host.unwrap_or(first).name).to_owned())
     };
-    let groups = collected.of_kind(definition::LOCATION_GROUP);
+    let groups = collected.records_of_kind(definition::LOCATION_GROUP);
     groups.iter().filter_map(|group| Some((group.own, host(group)?))).collect()
 }
 
 /// The communicators, and their indices by reference.
 pub(crate) fn comms(collected: &Collected, locations: &[Location]) -> Result<(Vec<Comm>, Comms), String> {
     let groups: HashMap<u64, &Plain> =
-        collected.of_kind(definition::GROUP).iter().map(|plain| (plain.own, plain)).collect();
+        collected.records_of_kind(definition::GROUP).iter().map(|plain| (plain.own, plain)).collect();
     let rank_of: HashMap<u64, u32> = locations.iter().map(|location| (location.id, location.rank)).collect();
     let ranks = locations.last().map_or(0, |last| last.rank as usize + 1);
     let members = |reference: u64| {
@@ -167,7 +167,7 @@ pub(crate) fn comms(collected: &Collected, locations: &[Location]) -> Result<(Ve
         group.members.iter().map(rank).collect::<Option<Vec<u32>>>()
     };
     let (mut comms, mut named, mut references): (Vec<Comm>, Vec<Named>, Vec<u32>) = Default::default();
-    for plain in collected.of_kind(definition::COMM) {
+    for plain in collected.records_of_kind(definition::COMM) {
         let Some(group) = groups.get(&plain.parent).filter(|group| is_mpi(group.paradigm)) else { continue };
         let name = collected.text(plain.name).to_owned();
         let place = comms.len() as u32; // references are 32 bits wide
@@ -192,7 +192,7 @@ pub(crate) fn comms(collected: &Collected, locations: &[Location]) -> Result<(Ve
         }
         references.push(plain.own as u32);
     }
-    for plain in collected.of_kind(definition::INTER_COMM) {
+    for plain in collected.records_of_kind(definition::INTER_COMM) {
         let (Some(own), Some(remote)) = (members(plain.parent), members(plain.other)) else { continue };
         let size = own.len().max(remote.len()) as u32;
         named.push(Named { place: comms.len() as u32, of_each: false, size, of_world: None });

@@ -1,7 +1,7 @@
 // The page: its sections in order, for whichever documents the data holds.
 
 const WORDS = [
-    ["Detour", "One interval in which a CPU was taken from the program, as the program saw it."],
+    ["Detour", "One period in which a CPU was taken from the program, as the program saw it."],
     ["Noise overhead", "Time lost to detours / time observed, per CPU."],
     [
         "Resolution",
@@ -180,13 +180,13 @@ function noPrediction(show) {
     return section("scale", "What it costs at scale", paragraph(reason, "absent"));
 }
 
+/** The terms of the page, each with its meaning. */
 function words(data) {
-    const shown = audited(data)
+    return audited(data)
         ? AUDIT_WORDS
         : tracked(data)
           ? TRACK_WORDS
           : [...WORDS, ...(advised(data) ? ADVICE_WORDS : [])];
-    return section("words", "How to read this", pairs("words-list", shown));
 }
 
 function foot(data) {
@@ -218,9 +218,10 @@ function main() {
         return;
     }
     document.getElementById("head").append(...head(data).filter(Boolean));
-    document
-        .getElementById("main")
-        .replaceChildren(...[headline(data), limits(data), ...sections(data), words(data)].filter(Boolean));
+    const page = document.getElementById("main");
+    const terms = section("words", "How to read this", pairs("words-list", words(data)));
+    page.replaceChildren(...[headline(data), limits(data), ...sections(data), terms].filter(Boolean));
+    linkTerms(page, words(data));
     document.getElementById("foot").append(foot(data));
     drawPlots();
 }

@@ -14,11 +14,11 @@ const MOST_POINTS_ALL: usize = 64_000;
 /// The detours of each CPU over time.
 pub(super) fn timeline(traces: &[Trace]) -> Value {
     let room = (MOST_POINTS_ALL / traces.len().max(1)).min(MOST_POINTS);
-    traces.iter().map(|trace| of_cpu(trace, room)).collect()
+    traces.iter().map(|trace| cpu_values(trace, room)).collect()
 }
 
 /// At most `room` detours of a CPU, selected by [`downsample`].
-fn of_cpu(trace: &Trace, room: usize) -> Value {
+fn cpu_values(trace: &Trace, room: usize) -> Value {
     let durations: Vec<u64> = trace.detours.iter().map(|d| d.duration.as_nanos()).collect();
     let kept: Vec<&Detour> =
         downsample(&durations, room).into_iter().map(|place| &trace.detours[place]).collect();
@@ -35,14 +35,14 @@ fn of_cpu(trace: &Trace, room: usize) -> Value {
 
 /// The distribution of detour durations, for each CPU that has detours.
 pub(super) fn density(traces: &[Trace]) -> Value {
-    let of_cpu = |trace: &Trace| curve(&Durations::of_noise([trace]), &json!({ "cpu": trace.cpu.0 }));
-    traces.iter().filter_map(of_cpu).collect()
+    let cpu_values = |trace: &Trace| curve(&Durations::from_noise([trace]), &json!({ "cpu": trace.cpu.0 }));
+    traces.iter().filter_map(cpu_values).collect()
 }
 
 /// The distribution of detour durations of whole recordings, by name.
 pub(super) fn densities(recordings: &[(String, Vec<Trace>)]) -> Value {
     let of_one = |(number, (name, traces)): (usize, &(String, Vec<Trace>))| {
-        curve(&Durations::of_noise(traces.iter()), &json!({ "cpu": number, "name": name }))
+        curve(&Durations::from_noise(traces.iter()), &json!({ "cpu": number, "name": name }))
     };
     recordings.iter().enumerate().filter_map(of_one).collect()
 }

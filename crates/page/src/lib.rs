@@ -27,9 +27,10 @@ const STYLES: [&str; 2] =
     [include_str!("../assets/vendor/uPlot.min.css"), include_str!("../assets/report.css")];
 const UPLOT: &str = include_str!("../assets/vendor/uPlot.iife.min.js");
 /// The scripts, each after those that it uses.
-const SCRIPTS: [&str; 24] = [
+const SCRIPTS: [&str; 25] = [
     include_str!("../assets/report/text.js"),
     include_str!("../assets/report/elements.js"),
+    include_str!("../assets/report/terms.js"),
     include_str!("../assets/report/rows.js"),
     include_str!("../assets/report/plot.js"),
     include_str!("../assets/report/detours.js"),

@@ -142,7 +142,7 @@ impl Ranks {
 
 /// The sources, the costliest first; those without effect are left out.
 fn sources(tracked: &Tracked, drawn: &[&TrackedRank]) -> Vec<Source> {
-    let mut rows = RunSource::of_run(tracked);
+    let mut rows = RunSource::from_run(tracked);
     rows.retain(|row| row.local_ns != 0 || row.accumulated_ns != 0);
     rows.sort_by_key(|row| (-row.accumulated_ns, -row.local_ns));
     rows.truncate(MOST_SOURCES);

@@ -20,6 +20,6 @@ pub fn to_python(error: &anyhow::Error) -> PyErr {
 }
 
 /// An error in a file.
-pub fn of_file(error: quell_recording::Error) -> PyErr {
+pub fn file_error(error: quell_recording::Error) -> PyErr {
     to_python(&error.into())
 }

@@ -34,7 +34,7 @@ pub fn page(
     }
     let read = |(name, recording): &(String, Py<Recording>)| Ok((name.clone(), recording.get().traces()?));
     let traces: Vec<(String, Vec<Trace>)> =
-        py.detach(|| recordings.iter().map(read).collect::<Result<_, _>>()).map_err(error::of_file)?;
+        py.detach(|| recordings.iter().map(read).collect::<Result<_, _>>()).map_err(error::file_error)?;
     page = match traces.as_slice() {
         [] => page,
         [(_, traces)] => page.with_detours(traces),

@@ -42,7 +42,7 @@ impl Recording {
             let imported = formats::import_all(&path)?;
             Ok((imported.recording.manifest.clone(), Some(imported)))
         };
-        let (manifest, imported) = py.detach(open).map_err(error::of_file)?;
+        let (manifest, imported) = py.detach(open).map_err(error::file_error)?;
         Ok(Self { path, manifest, imported })
     }
 
@@ -70,9 +70,9 @@ impl Recording {
             _ => return Err(PyValueError::new_err(format!("a recording has no table `{name}`"))),
         };
         let read = || match &self.imported {
-            Some(imported) => Batches::of_imported(imported, kind),
+            Some(imported) => Batches::from_imported(imported, kind),
             None => Batches::read(&self.path, kind),
         };
-        Ok(py.detach(read).map_err(error::of_file)?.into())
+        Ok(py.detach(read).map_err(error::file_error)?.into())
     }
 }

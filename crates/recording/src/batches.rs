@@ -45,13 +45,13 @@ impl Batches {
     pub fn read(folder: &Path, kind: Kind) -> Result<Self, Error> {
         let is_mpi = || Ok::<_, Error>(Manifest::read(folder)?.method == Method::Phases);
         match kind {
-            Kind::Detours => of_file::<Detour>(folder),
-            Kind::Intervals => of_file::<Interval>(folder),
-            Kind::Quanta => of_file::<Quantum>(folder),
-            Kind::Phases if is_mpi()? => of_file::<Phase>(folder),
+            Kind::Detours => batches_from_folder::<Detour>(folder),
+            Kind::Intervals => batches_from_folder::<Interval>(folder),
+            Kind::Quanta => batches_from_folder::<Quantum>(folder),
+            Kind::Phases if is_mpi()? => batches_from_folder::<Phase>(folder),
             Kind::Phases => Ok(empty::<Phase>()),
-            Kind::Threads => of_file::<Thread>(folder),
-            Kind::Histograms => of_file::<Bucket>(folder),
+            Kind::Threads => batches_from_folder::<Thread>(folder),
+            Kind::Histograms => batches_from_folder::<Bucket>(folder),
         }
     }
 
@@ -59,7 +59,7 @@ impl Batches {
     ///
     /// # Errors
     /// [`Error::Malformed`] for rows that do not make a table.
-    pub fn of_imported(imported: &Imported, kind: Kind) -> Result<Self, Error> {
+    pub fn from_imported(imported: &Imported, kind: Kind) -> Result<Self, Error> {
         let recording = &imported.recording;
         let detours = || {
             let rows = recording.traces.iter();
@@ -80,11 +80,11 @@ impl Batches {
             rows.flat_map(|of| of.buckets.iter().map(|bucket| (of.cpu, *bucket))).collect::<Vec<_>>()
         };
         let table = match kind {
-            Kind::Detours => of_rows(&detours()),
-            Kind::Quanta if imported.phases.is_empty() => of_rows(&quanta()),
-            Kind::Quanta | Kind::Phases => of_rows(&imported.phases),
-            Kind::Intervals => of_rows(&intervals()),
-            Kind::Histograms => of_rows(&buckets()),
+            Kind::Detours => batches_from_rows(&detours()),
+            Kind::Quanta if imported.phases.is_empty() => batches_from_rows(&quanta()),
+            Kind::Quanta | Kind::Phases => batches_from_rows(&imported.phases),
+            Kind::Intervals => batches_from_rows(&intervals()),
+            Kind::Histograms => batches_from_rows(&buckets()),
             Kind::Threads => Ok(empty::<Thread>()),
         };
         table.map_err(|error| Error::malformed(&recording.path, error.to_string()))
@@ -95,11 +95,11 @@ fn empty<R: Row>() -> Batches {
     Batches { schema: R::schema(), batches: Vec::new() }
 }
 
-fn of_rows<R: Row>(rows: &[(Cpu, R)]) -> Result<Batches, ArrowError> {
+fn batches_from_rows<R: Row>(rows: &[(Cpu, R)]) -> Result<Batches, ArrowError> {
     Ok(Batches { schema: R::schema(), batches: vec![R::to_batch(rows)?] })
 }
 
-fn of_file<R: Row>(folder: &Path) -> Result<Batches, Error> {
+fn batches_from_folder<R: Row>(folder: &Path) -> Result<Batches, Error> {
     let mut batches = Vec::new();
     read_batches(folder, R::TABLE, &mut |_, batch| {
         batches.push(batch);
@@ -118,11 +118,11 @@ mod tests {
     fn tables_hold_what_recordings_hold() {
         let text = b"cpu,start_ns,duration_ns,own\n0,10,5,false\n1,20,7,true\n";
         let imported = formats::parse_all(Path::new("a.csv"), text).unwrap();
-        let detours = Batches::of_imported(&imported, Kind::Detours).unwrap();
+        let detours = Batches::from_imported(&imported, Kind::Detours).unwrap();
         let rows: Vec<_> =
             detours.batches.iter().flat_map(|batch| Detour::from_batch(batch).unwrap()).collect();
         assert_eq!(rows.len(), 2);
         assert_eq!((rows[1].0, rows[1].1), (Cpu(1), imported.recording.traces[1].detours[0]));
-        assert!(Batches::of_imported(&imported, Kind::Threads).unwrap().batches.is_empty());
+        assert!(Batches::from_imported(&imported, Kind::Threads).unwrap().batches.is_empty());
     }
 }

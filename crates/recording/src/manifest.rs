@@ -184,7 +184,7 @@ pub struct CpuFacts {
 
 impl CpuFacts {
     /// Facts of a CPU for which only the span is known.
-    pub fn of_span(cpu: Cpu, span: Span) -> Self {
+    pub fn from_span(cpu: Cpu, span: Span) -> Self {
         Self {
             cpu,
             core: None,

@@ -53,7 +53,7 @@ pub fn add_phases(
     }
     for &cpu in of_cpu.keys() {
         if !manifest.cpus.iter().any(|facts| facts.cpu == cpu) {
-            manifest.cpus.push(CpuFacts::of_span(cpu, Span::default()));
+            manifest.cpus.push(CpuFacts::from_span(cpu, Span::default()));
         }
     }
     manifest.cpus.sort_by_key(|facts| facts.cpu);

@@ -68,7 +68,7 @@ impl Recording {
     }
 
     /// A recording of detours alone, from a file at `path` in another format.
-    pub(crate) fn of_traces(path: &Path, manifest: Manifest, traces: Vec<Trace>) -> Self {
+    pub(crate) fn from_traces(path: &Path, manifest: Manifest, traces: Vec<Trace>) -> Self {
         let path = path.to_owned();
         let (quanta, intervals, threads, histograms) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         Self { path, manifest, traces, quanta, intervals, threads, histograms }

@@ -48,22 +48,22 @@ pub struct Defaults {
 
 impl Defaults {
     /// The defaults of `predict`.
-    pub fn of_a_prediction() -> Self {
+    pub fn for_prediction() -> Self {
         Self { ranks: RankList::doubling(16, 2048).0, phases: 2000 }
     }
 
     /// The defaults of `study` and `report`, whose curves go up to the size of the largest machines.
-    pub fn of_a_study() -> Self {
+    pub fn for_study() -> Self {
         Self { ranks: RankList::doubling(16, 1 << 20).0, phases: 2000 }
     }
 
-    /// The defaults of `advise`, which simulates the job some hundred times.
-    pub fn of_advice() -> Self {
+    /// The defaults of `advise`, which simulates the job once or more for each source and mitigation.
+    pub fn for_advice() -> Self {
         Self { ranks: vec![4096], phases: 1000 }
     }
 
     /// The defaults of `replay --emulate`, which plays its phases in real time.
-    pub fn of_an_emulation() -> Self {
+    pub fn for_emulation() -> Self {
         Self { ranks: RankList::doubling(16, 2048).0, phases: 200 }
     }
 }
@@ -137,11 +137,11 @@ mod tests {
 
     #[test]
     fn what_is_not_given_is_the_verbs_default() {
-        let options = JobArgs::default().options(&Defaults::of_advice());
+        let options = JobArgs::default().options(&Defaults::for_advice());
         assert_eq!(options.map(|options| (options.ranks, options.phases)).ok(), Some((vec![4096], 1000)));
         let given = JobArgs { phases: Some(7), ranks: Some(RankList(vec![3])), ..JobArgs::default() };
-        let options = given.options(&Defaults::of_a_study());
+        let options = given.options(&Defaults::for_study());
         assert_eq!(options.map(|options| (options.ranks, options.phases)).ok(), Some((vec![3], 7)));
-        assert!(JobArgs { phases: Some(0), ..JobArgs::default() }.options(&Defaults::of_a_study()).is_err());
+        assert!(JobArgs { phases: Some(0), ..JobArgs::default() }.options(&Defaults::for_study()).is_err());
     }
 }

@@ -30,7 +30,7 @@ impl Sorted {
     }
 
     /// Sorts keys of any order and drops duplicates; for evenly distributed keys in linear time.
-    pub(crate) fn of_any_order(keys: &[u64]) -> Self {
+    pub(crate) fn from_any_order(keys: &[u64]) -> Self {
         let top = keys.iter().copied().max().unwrap_or(0);
         let shift = (0..63).find(|shift| top >> shift <= keys.len() as u64).unwrap_or(63);
         let bucket = |key: u64| (key >> shift) as usize;
@@ -78,7 +78,7 @@ mod tests {
         fn any_order_becomes_ascending(
             keys in proptest::collection::vec(prop_oneof![0u64..50, 0u64..10_000, any::<u64>()], 0..200),
         ) {
-            let sorted = Sorted::of_any_order(&keys);
+            let sorted = Sorted::from_any_order(&keys);
             let expected: std::collections::BTreeSet<u64> = keys.into_iter().collect();
             prop_assert_eq!(sorted.keys(), expected.into_iter().collect::<Vec<u64>>());
         }

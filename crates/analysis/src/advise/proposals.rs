@@ -84,7 +84,7 @@ pub struct Proposal {
     pub why: Option<String>,
     /// Whether it takes effect only at the next boot.
     pub reboot: bool,
-    /// The sources that it addresses, the costliest first; hostile input.
+    /// The sources that it addresses, the costliest first; untrusted text.
     pub addresses: Vec<String>,
     /// What those sources took on the nodes.
     pub node: OnNode,

@@ -52,7 +52,7 @@ pub struct ThreadRow {
     pub tid: u32,
     /// Process id.
     pub pid: u32,
-    /// Its name: hostile input.
+    /// Its name: untrusted text.
     #[column(title = "thread", name)]
     pub name: String,
     /// When it was first seen.

@@ -116,7 +116,7 @@ pub struct SourceRow {
     /// The task's id, if the source is a single task.
     #[column(id)]
     pub pid: Option<u32>,
-    /// `tick`, `irq:NAME`, `task:COMM`, … The name is the process's or the driver's own: hostile input.
+    /// `tick`, `irq:NAME`, `task:COMM`, … The name is the process's or the driver's own: untrusted text.
     #[column(title = "name", name)]
     pub source: String,
     /// Its class.
@@ -151,7 +151,7 @@ pub struct SourceRow {
     pub causes: Vec<Named>,
 }
 
-/// One task; figures as in [`SourceRow`].
+/// One task; figures as in `SourceRow`.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema, Columns)]
 #[schemars(transform = describe::<Self>)]
 pub struct TaskRow {

@@ -42,7 +42,7 @@ pub fn recording(traces: Vec<Trace>, intervals: Vec<Vec<Interval>>) -> Recording
     manifest.clock =
         Some(ClockFacts { name: "tsc".into(), ticks_per_second: 1e9, granularity_ns: 10.0, drift_ppm: 0.0 });
     manifest.sources = Some(SourcesFacts { own_pid: Some(4_242), ..SourcesFacts::default() });
-    manifest.cpus = traces.iter().map(|t| CpuFacts::of_span(t.cpu, t.span)).collect();
+    manifest.cpus = traces.iter().map(|t| CpuFacts::from_span(t.cpu, t.span)).collect();
     let of_cpu = |(trace, intervals): (&Trace, Vec<Interval>)| Intervals { cpu: trace.cpu, intervals };
     let intervals = traces.iter().zip(intervals).map(of_cpu).collect();
     let (quanta, threads) = (Vec::new(), Vec::new());

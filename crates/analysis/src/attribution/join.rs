@@ -168,17 +168,17 @@ mod tests {
         #[test]
         fn every_ns_is_accounted_for_once((detours, intervals) in rows(), tolerance in 0u64..100) {
             let joined = join(&trace(100_000, detours), &intervals, tolerance);
-            let mut of_interval: std::collections::BTreeMap<_, u64> = Default::default();
+            let mut per_interval: std::collections::BTreeMap<_, u64> = Default::default();
             for blame in &joined.blames {
                 let parts: u64 = blame.parts.iter().map(|p| p.ns).sum();
                 prop_assert_eq!(parts + blame.stolen_ns + blame.left_ns, blame.detour.duration.as_nanos());
                 for part in &blame.parts {
                     let one = &intervals[part.interval];
-                    *of_interval.entry((one.source.clone(), one.pid)).or_default() += part.ns;
+                    *per_interval.entry((one.source.clone(), one.pid)).or_default() += part.ns;
                 }
             }
             // No source gets more time than its intervals have, and the hypervisor no more than it took.
-            for (key, blamed) in of_interval {
+            for (key, blamed) in per_interval {
                 let flat = joined.segments.iter().filter(|s| {
                     (intervals[s.interval].source.clone(), intervals[s.interval].pid) == key
                 });

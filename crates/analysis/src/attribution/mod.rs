@@ -67,7 +67,7 @@ impl Side<'_> {
 
 /// A recording's detours joined with its intervals, by the measured tolerance: the expensive part of attribution. One join
 /// gives the [`Attribution`] first, and then either the [`JoinedRecording::blames`] or the noise that what-ifs start from
-/// ([`AttributedNoise::of_joined`](crate::whatif::AttributedNoise::of_joined)).
+/// ([`AttributedNoise::from_joined`](crate::whatif::AttributedNoise::from_joined)).
 #[derive(Debug)]
 pub struct JoinedRecording<'a> {
     recording: &'a Recording,
@@ -152,23 +152,23 @@ fn intervals_of(recording: &Recording, cpu: Cpu) -> &[Interval] {
 }
 
 fn measure_tolerance(recording: &Recording) -> Tolerance {
-    let of_trace = |trace: &Trace| {
+    let per_trace = |trace: &Trace| {
         let busy = activity::busy(&activity::innermost(intervals_of(recording, trace.cpu)));
         tolerance::overhangs(&trace.detours, &busy)
     };
-    let found: Vec<Vec<u64>> = recording.traces.par_iter().map(of_trace).collect();
+    let found: Vec<Vec<u64>> = recording.traces.par_iter().map(per_trace).collect();
     let granularity = recording.manifest.clock.as_ref().map_or(1.0, |clock| clock.granularity_ns);
     Tolerance::from_overhangs(found.concat(), granularity)
 }
 
 fn join_all(recording: &Recording, tolerance: Tolerance) -> Vec<Side<'_>> {
-    let of_trace = |trace: &Trace| {
+    let per_trace = |trace: &Trace| {
         let intervals = intervals_of(recording, trace.cpu);
         let joined = join::join(trace, intervals, tolerance.ns);
         Side { cpu: trace.cpu, span: trace.span, intervals, joined }
     };
     // The reader makes a trace for each CPU, an empty one for a CPU without a probe.
-    recording.traces.par_iter().map(of_trace).collect()
+    recording.traces.par_iter().map(per_trace).collect()
 }
 
 fn explained(recording: &Recording, sides: &[Side], tolerance: Tolerance) -> Option<Explained> {
@@ -188,11 +188,11 @@ fn explained(recording: &Recording, sides: &[Side], tolerance: Tolerance) -> Opt
 /// The share of detours that hold an interval if the intervals are shifted in time: the mean over the shifts.
 fn chance_percent(sides: &[Side]) -> f64 {
     let of_shift = |n: u64| -> u64 {
-        let of_side = |side: &Side| {
+        let per_side = |side: &Side| {
             let moved: Vec<TimeRange> = tolerance::shifted(&side.joined.busy, side.span, n);
             tolerance::meetings(&side.joined.windows, &moved)
         };
-        sides.iter().map(of_side).sum()
+        sides.iter().map(per_side).sum()
     };
     let met: u64 = (0..tolerance::SHIFTS).into_par_iter().map(of_shift).sum();
     let detours: u64 = sides.iter().map(|side| side.joined.windows.len() as u64).sum();
@@ -217,8 +217,8 @@ fn warnings(recording: &Recording, sides: &[Side], tolerance: Tolerance) -> Vec<
     }
     let (nested_ns, net_ns) = sides.iter().fold((0u64, 0u64), |(flat, net), side| {
         let steal = quell_recording::SourceKind::Steal;
-        let of_side = side.intervals.iter().filter(|one| one.source.kind() != steal);
-        let net = of_side.fold(net, |sum, one| sum.saturating_add(one.net.as_nanos()));
+        let per_side = side.intervals.iter().filter(|one| one.source.kind() != steal);
+        let net = per_side.fold(net, |sum, one| sum.saturating_add(one.net.as_nanos()));
         (side.joined.segments.iter().fold(flat, |sum, one| sum.saturating_add(one.time_range.length())), net)
     });
     // The waits of a command's threads overlap by design.

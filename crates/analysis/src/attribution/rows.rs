@@ -122,7 +122,7 @@ pub(super) fn classes(sources: &[SourceRow], explained: Option<&Explained>, side
 /// The time that each source took from each CPU.
 pub(super) fn per_cpu(recording: &Recording, sides: &[Side]) -> Vec<CpuSources> {
     let own = own_pid(recording);
-    let of_side = |side: &Side| {
+    let per_side = |side: &Side| {
         let groups = groups(std::slice::from_ref(side), |one| Some((is_own(one, own), one.source.clone())));
         let row = |((own, source), group): (&(bool, Source), &Group)| CpuSource {
             source: source.to_string(),
@@ -138,5 +138,5 @@ pub(super) fn per_cpu(recording: &Recording, sides: &[Side]) -> Vec<CpuSources> 
         let explained = figures(side.joined.blames.iter()).filter(|_| has_detours(recording));
         CpuSources { cpu: side.cpu.0, span_ns: side.span.length().as_nanos(), explained, sources }
     };
-    sides.iter().map(of_side).collect()
+    sides.iter().map(per_side).collect()
 }

@@ -31,11 +31,11 @@ impl JoinedRecording<'_> {
     /// that the hypervisor took, is placed where the kernel was not seen working.
     pub(crate) fn attributed_segments(self) -> (Vec<Kind>, Vec<Vec<AttributedSegment>>) {
         let sides: Vec<(Kinds, Vec<AttributedSegment>)> =
-            self.sides.into_par_iter().map(|side| of_side(&side)).collect();
+            self.sides.into_par_iter().map(|side| segments_of(&side)).collect();
         // In order of appearance, one trace after the other, so that the numbers do not depend on the number of threads.
         let mut kinds = known_kinds();
-        let renumbered = sides.into_iter().map(|(of_side, mut segments)| {
-            let numbers: Vec<u32> = of_side.into_vec().into_iter().map(|kind| kinds.number(kind)).collect();
+        let renumbered = sides.into_iter().map(|(names, mut segments)| {
+            let numbers: Vec<u32> = names.into_vec().into_iter().map(|kind| kinds.number(kind)).collect();
             for segment in &mut segments {
                 segment.kind = numbers[segment.kind as usize];
                 segment.under = segment.under.map(|kind| numbers[kind as usize]);
@@ -58,7 +58,7 @@ fn known_kinds() -> Kinds {
     kinds
 }
 
-fn of_side(side: &Side<'_>) -> (Kinds, Vec<AttributedSegment>) {
+fn segments_of(side: &Side<'_>) -> (Kinds, Vec<AttributedSegment>) {
     let mut filled = Filled::new(side.intervals);
     let mut first = 0;
     let segments = &side.joined.segments;
@@ -213,8 +213,8 @@ mod tests {
         let sum: u64 = segments.iter().map(|one| one.ns).sum();
         assert_eq!(sum, 10_200);
         let of = |name: &str| {
-            let of_name = segments.iter().filter(|one| names[one.kind as usize] == name);
-            of_name.map(|one| (one.start.as_nanos(), one.ns)).collect::<Vec<_>>()
+            let with_name = segments.iter().filter(|one| names[one.kind as usize] == name);
+            with_name.map(|one| (one.start.as_nanos(), one.ns)).collect::<Vec<_>>()
         };
         assert_eq!(of("tick"), [(2_000, 500), (6_000, 500)]);
         assert_eq!(of("task:daemon").len(), 3);

@@ -43,10 +43,10 @@ fn one_join_gives_the_attribution_and_what_what_ifs_start_from() {
     let joins = JOINS.get();
     let joined = JoinedRecording::new(&made);
     let found = joined.attribution();
-    let node = AttributedNoise::of_joined(joined, Vec::new());
+    let node = AttributedNoise::from_joined(joined, Vec::new());
     assert_eq!(JOINS.get() - joins, 1);
     assert_eq!(format!("{found:?}"), format!("{:?}", attribution(&made)));
-    assert_eq!(format!("{node:?}"), format!("{:?}", AttributedNoise::of_recording(&made, Vec::new())));
+    assert_eq!(format!("{node:?}"), format!("{:?}", AttributedNoise::from_recording(&made, Vec::new())));
 }
 
 #[test]

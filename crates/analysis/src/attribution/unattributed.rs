@@ -189,8 +189,8 @@ fn entry_and_exit(around: &Durations, alone: &Durations) -> Option<Hypothesis> {
     let median = around.quantile(0.5)?;
     let share = percent(around.len() as u64, (around.len() + alone.len()) as u64)?;
     let says = format!(
-        "{} of {} detours with something left over hold known work of the kernel: the rest of them (median {}) \
-         may be the way in and out, which begins before the kernel can look at the clock",
+        "{} of {} detours that are not fully explained contain known kernel work: their remaining time (median {}) \
+         may be kernel entry and exit, outside of the kernel's own time stamps",
         around.len(),
         around.len() + alone.len(),
         Nanos::from_nanos(median),
@@ -290,7 +290,7 @@ fn periodic(sides: &[Side]) -> Vec<Hypothesis> {
     found.into_iter().take(3).map(|(_, hypothesis)| hypothesis).collect()
 }
 
-/// Detours of less than twice the probe's resolution.
+/// Detours of less than twice the probe's resolution or threshold, whichever is larger.
 fn near_resolution(recording: &Recording, sides: &[Side], alone: &Durations) -> Option<Hypothesis> {
     let manifest = &recording.manifest;
     let (mut short, mut short_ns) = (0u64, 0u64);
@@ -304,10 +304,10 @@ fn near_resolution(recording: &Recording, sides: &[Side], alone: &Durations) -> 
         }
     }
     let share = percent(short, alone.len() as u64)?;
-    let of_time = percent(short_ns, alone.total())?;
+    let share_of_time = percent(short_ns, alone.total())?;
     let says = format!(
-        "{share:.0} % of these detours, with {of_time:.0} % of their time, are shorter than twice what the probe can tell \
-         at all: these may be the memory system or the probe's own loop"
+        "{share:.0} % of these detours, with {share_of_time:.0} % of their time, are shorter than twice the shortest detour \
+         that the probe records: these may be the memory system or the probe's own loop"
     );
     (share >= 10.0).then(|| hypothesis(Suspect::NearResolution, share, says))
 }

@@ -189,8 +189,8 @@ fn by_rank(job: &Job, hosts: &[HostRun], quantum: f64, waits: bool) -> Vec<RankR
         last[at.unwrap_or(0)] += 1;
     }
     let row = |(index, rank): (usize, &super::job::Rank)| {
-        let compute = Spread::from_times(job.of_rank(index).map(|cell| cell.compute).collect());
-        let mut cpus: Vec<_> = job.of_rank(index).map(|cell| cell.cpu).collect();
+        let compute = Spread::from_times(job.cells_of_rank(index).map(|cell| cell.compute).collect());
+        let mut cpus: Vec<_> = job.cells_of_rank(index).map(|cell| cell.cpu).collect();
         cpus.sort_unstable();
         cpus.dedup();
         RankRow {

@@ -102,9 +102,9 @@ impl<'a> Busy<'a> {
         // An interval that was interrupted has several segments.
         parts.sort_unstable();
         let mut shares: Vec<Share> = Vec::new();
-        for of_interval in parts.chunk_by(|a, b| a.0 == b.0) {
-            let ns = of_interval.iter().map(|part| part.1).sum();
-            add(&mut shares, &self.intervals[of_interval[0].0], ns);
+        for parts_of_interval in parts.chunk_by(|a, b| a.0 == b.0) {
+            let ns = parts_of_interval.iter().map(|part| part.1).sum();
+            add(&mut shares, &self.intervals[parts_of_interval[0].0], ns);
         }
         shares
     }
@@ -156,7 +156,7 @@ mod tests {
     use proptest::prelude::*;
     use quell_recording::{Cpu, SourceKind};
 
-    fn of_cpu(intervals: Vec<Interval>) -> Intervals {
+    fn intervals_of_one_cpu(intervals: Vec<Interval>) -> Intervals {
         Intervals { cpu: Cpu(1), intervals }
     }
 
@@ -166,7 +166,7 @@ mod tests {
 
     /// Rank 7 computes from 0 to 1,000 and from 1,300 on; in between a daemon runs, and a tick interrupts both.
     fn busy_node() -> Intervals {
-        of_cpu(vec![
+        intervals_of_one_cpu(vec![
             task("quell-bench", 7, 0, 1_000),
             tick(500, 20),
             softirq("TIMER", 520, 5),
@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn the_hypervisor_is_blamed_for_no_more_than_is_left() {
-        let node = of_cpu(vec![steal(0, 4_000, 900), tick(100, 200), steal(4_000, 4_000, 50)]);
+        let node = intervals_of_one_cpu(vec![steal(0, 4_000, 900), tick(100, 200), steal(4_000, 4_000, 50)]);
         let busy = Busy::from_intervals(&node, &|_| false);
         let blamed = busy.explain(0, 2_000, 500);
         assert_eq!(named(&blamed.shares), [("steal".into(), 0, 300), ("tick".into(), 0, 200)]);
@@ -233,7 +233,7 @@ mod tests {
             let mut intervals: Vec<_> = rows.iter().map(one).collect();
             intervals.sort_by_key(|i| i.start);
             let flat = innermost(&intervals);
-            let node = of_cpu(intervals.clone());
+            let node = intervals_of_one_cpu(intervals.clone());
             let shares = Busy::from_intervals(&node, &|pid| pid == 7).taken_in(from, from + length);
             for share in shares.iter().filter(|share| share.source.kind() != SourceKind::Steal) {
                 let is_it = |s: &&Segment| intervals[s.interval].source == share.source;

@@ -44,10 +44,10 @@ pub struct RankSide<'a> {
 
 impl<'a> RankSide<'a> {
     /// The ranks of one host's recording; `phases` are those of [`quell_recording::read_phases`].
-    pub fn of_recording(recording: &'a Recording, phases: &'a [(Cpu, Phase)]) -> Vec<Self> {
+    pub fn from_recording(recording: &'a Recording, phases: &'a [(Cpu, Phase)]) -> Vec<Self> {
         let manifest = &recording.manifest;
         let here = manifest.mpi.as_ref().map_or(&[][..], |mpi| &mpi.here);
-        let of_rank = |phases: &'a [(Cpu, Phase)]| {
+        let quanta_of_rank = |phases: &'a [(Cpu, Phase)]| {
             let rank = phases[0].1.rank;
             Self {
                 rank,
@@ -59,7 +59,7 @@ impl<'a> RankSide<'a> {
                 intervals: &recording.intervals,
             }
         };
-        phases.chunk_by(|a, b| a.1.rank == b.1.rank).map(of_rank).collect()
+        phases.chunk_by(|a, b| a.1.rank == b.1.rank).map(quanta_of_rank).collect()
     }
 }
 
@@ -73,7 +73,7 @@ pub fn analyse(ranks: &[RankSide<'_>], quantum_ns: Option<u64>) -> Fwq {
     let shortest = || times.iter().filter_map(|times| times.quantile(0.0)).min();
     let quantum = quantum_ns.filter(|&ns| ns > 0).or_else(shortest).unwrap_or(0);
     let rows: Vec<RankQuanta> =
-        ranks.iter().zip(&times).map(|(side, times)| of_rank(side, times, quantum)).collect();
+        ranks.iter().zip(&times).map(|(side, times)| quanta_of_rank(side, times, quantum)).collect();
     let ordered = ranks.iter().all(|side| side.ordered);
     let slowest = if ordered { slowest_of_each(ranks) } else { Vec::new() };
     let found = spikes::find(ranks, &rows, quantum);
@@ -99,7 +99,7 @@ pub fn analyse(ranks: &[RankSide<'_>], quantum_ns: Option<u64>) -> Fwq {
     }
 }
 
-fn of_rank(side: &RankSide<'_>, times: &Durations, quantum_ns: u64) -> RankQuanta {
+fn quanta_of_rank(side: &RankSide<'_>, times: &Durations, quantum_ns: u64) -> RankQuanta {
     let summary = times.summary();
     let quantum = quantum_ns as f64;
     let of_mean = |by: f64| if by > 0.0 { 100.0 * (summary.mean_ns - quantum) / by } else { 0.0 };
@@ -161,8 +161,8 @@ fn slowdown_percent(times: &[u64], quantum_ns: u64) -> Option<f64> {
 /// All ranks' quanta in bins of [`BIN_NS`], without empty bins.
 fn histogram(times: &[Durations]) -> Vec<Bin> {
     let mut bins = std::collections::BTreeMap::<u64, u64>::new();
-    for of_rank in times {
-        for same in of_rank.as_slice().chunk_by(|a, b| a / BIN_NS == b / BIN_NS) {
+    for quanta_of_rank in times {
+        for same in quanta_of_rank.as_slice().chunk_by(|a, b| a / BIN_NS == b / BIN_NS) {
             *bins.entry(same[0] / BIN_NS).or_default() += same.len() as u64;
         }
     }

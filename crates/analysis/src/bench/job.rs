@@ -189,7 +189,7 @@ impl Job {
     }
 
     /// One rank's phases.
-    pub fn of_rank(&self, rank: usize) -> impl Iterator<Item = &Cell> {
+    pub fn cells_of_rank(&self, rank: usize) -> impl Iterator<Item = &Cell> {
         self.cells.iter().skip(rank).step_by(self.ranks.len().max(1))
     }
 

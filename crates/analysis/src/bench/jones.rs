@@ -70,7 +70,8 @@ pub fn estimates(job: &Job, hosts: &[HostRun], typical_ns: f64, mean_ns: f64) ->
         let Some(&first) = ranks.first() else { continue };
         let span = TimeRange { start: job.on_host(first, begin), end: job.on_host(first, end) };
         let pids: Vec<u32> = ranks.iter().map(|&r| job.ranks[r].pid).collect();
-        let cpus: BTreeSet<Cpu> = ranks.iter().flat_map(|&r| job.of_rank(r).map(|cell| cell.cpu)).collect();
+        let cpus: BTreeSet<Cpu> =
+            ranks.iter().flat_map(|&r| job.cells_of_rank(r).map(|cell| cell.cpu)).collect();
         let sides = host.recording.intervals.iter().filter(|side| cpus.contains(&side.cpu));
         let sides: Vec<_> = sides.collect();
         let busy: Vec<Vec<TimeRange>> = sides
@@ -81,10 +82,10 @@ pub fn estimates(job: &Job, hosts: &[HostRun], typical_ns: f64, mean_ns: f64) ->
         hosts_time = hosts_time.saturating_add(if busy.is_empty() { 0 } else { span.length() });
         taken = busy.iter().fold(taken, |sum, time_ranges| sum.saturating_add(length(time_ranges)));
         any = any.saturating_add(length(&union(busy)));
-        let of_host = sides.iter().map(|side| (side.cpu, ticks_in(&side.intervals, span)));
-        let of_host: Vec<_> = of_host.filter(|(_, ticks)| !ticks.is_empty()).collect();
-        let first = of_host.first().map(|(_, ticks)| ticks.clone()).unwrap_or_default();
-        ticks.extend(of_host.iter().map(|(cpu, ticks)| tick_row(&host.name(), *cpu, ticks, &first)));
+        let per_cpu = sides.iter().map(|side| (side.cpu, ticks_in(&side.intervals, span)));
+        let per_cpu: Vec<_> = per_cpu.filter(|(_, ticks)| !ticks.is_empty()).collect();
+        let first = per_cpu.first().map(|(_, ticks)| ticks.clone()).unwrap_or_default();
+        ticks.extend(per_cpu.iter().map(|(cpu, ticks)| tick_row(&host.name(), *cpu, ticks, &first)));
     }
     if watched == 0 {
         return None;

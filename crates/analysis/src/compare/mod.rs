@@ -80,7 +80,7 @@ pub fn compare(a: &Side<'_>, b: &Side<'_>, options: &Options) -> Result<Comparis
 
 /// D(b‖a) of the densities of two sides' durations, in nats, as in [`Comparison::kl_nats`]; `None` if one has no detours.
 pub fn divergence(a: &[Trace], b: &[Trace]) -> Option<f64> {
-    let densities = densities(&Durations::of_noise(a), &Durations::of_noise(b))?;
+    let densities = densities(&Durations::from_noise(a), &Durations::from_noise(b))?;
     Some(densities.divergence(&densities.b, &densities.a))
 }
 
@@ -100,7 +100,7 @@ impl Sample {
     /// `None` without observed time.
     fn from_traces(traces: &[&Trace]) -> Option<Self> {
         let blocks = Blocks::from_traces(traces);
-        let durations = Durations::of_noise(traces.iter().copied());
+        let durations = Durations::from_noise(traces.iter().copied());
         (blocks.observed_ns() > 0.0).then_some(Self { durations, blocks })
     }
 

@@ -33,10 +33,10 @@ const LOOKS: [Look; 7] = [
 
 /// All differences, by property and value.
 pub(super) fn differences(nodes: &[NodeSummary]) -> Vec<Difference> {
-    LOOKS.iter().flat_map(|look| of_property(nodes, *look)).collect()
+    LOOKS.iter().flat_map(|look| differences_in(nodes, *look)).collect()
 }
 
-fn of_property(nodes: &[NodeSummary], (what, look): Look) -> Vec<Difference> {
+fn differences_in(nodes: &[NodeSummary], (what, look): Look) -> Vec<Difference> {
     let mut values: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for node in nodes {
         values.entry(look(node)).or_default().push(&node.name);

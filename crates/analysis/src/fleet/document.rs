@@ -67,7 +67,7 @@ pub enum Figure {
 /// Why a node is an outlier.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Why {
-    /// The source, without the numbers of workers (`task:kworker`): hostile input. `all noise`; `unattributed`; or, if sources
+    /// The source, without the numbers of workers (`task:kworker`): untrusted text. `all noise`; `unattributed`; or, if sources
     /// are unknown, a band of durations, `detours around 1ms`.
     pub source: String,
     /// The figure that is high.
@@ -90,7 +90,7 @@ pub struct Why {
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema, Columns)]
 #[schemars(transform = describe::<Self>)]
 pub struct TypicalSource {
-    /// The source, as in [`Why`].
+    /// The source, as in `Why`.
     #[column(title = "typical source", name)]
     pub source: String,
     /// Number of nodes on which it was seen.

@@ -49,14 +49,14 @@ pub struct OneHost {
 
 /// Summarises one recording.
 pub fn one_host(recording: &Recording) -> OneHost {
-    let sources = attribution(recording).sources.map(|rows| row::of_the_node(recording, rows));
+    let sources = attribution(recording).sources.map(|rows| row::sum_over_cpus(recording, rows));
     OneHost { row: row::row(recording, sources.as_deref()), sources }
 }
 
 /// Summarises one of very many recordings. Sources are by all of their time, because their time in detours would need a join.
 pub fn one_of_many(recording: &Recording) -> OneHost {
     let known = recording.manifest.sources.as_ref().is_some_and(|facts| facts.unknown_because.is_none());
-    let sources = known.then(|| row::of_the_node(recording, sources::plain(recording)));
+    let sources = known.then(|| row::sum_over_cpus(recording, sources::plain(recording)));
     OneHost { row: row::row(recording, sources.as_deref()), sources }
 }
 

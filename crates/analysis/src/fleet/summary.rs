@@ -128,7 +128,7 @@ impl<'a> Gathering<'a> {
         let known = sources_known(recording);
         match recording.manifest.method {
             Method::Detour => all.detours(recording, known),
-            Method::Fwq | Method::Ftq => all.lost = Some(of_quanta(recording)),
+            Method::Fwq | Method::Ftq => all.lost = Some(sums_from_quanta(recording)),
             Method::Kernel | Method::Phases | Method::Histogram => {}
         }
         if known {
@@ -210,7 +210,7 @@ impl<'a> Gathering<'a> {
 }
 
 /// FWQ and FTQ only measure how much time was lost.
-fn of_quanta(recording: &Recording) -> Sums {
+fn sums_from_quanta(recording: &Recording) -> Sums {
     let mut sums = Sums::default();
     for one in overview::quanta(recording) {
         let share = one.overhead_percent / 100.0;

@@ -85,7 +85,7 @@ pub struct Figures {
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct SourceNow {
     /// `tick`, `irq:NAME`, `task:COMM`, …; `unattributed`; `other tasks` for those without a row of their own. The process
-    /// or the driver chose the name: hostile input.
+    /// or the driver chose the name: untrusted text.
     pub source: String,
     /// Its class, as far as one interval shows it: periods are not searched for, so none is `type1`.
     pub class: Class,
@@ -113,7 +113,7 @@ pub struct LongestDetour {
 /// A source's share of a detour.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Culprit {
-    /// The source: hostile input.
+    /// The source: untrusted text.
     pub source: String,
     /// What it worked on.
     pub detail: Option<String>,

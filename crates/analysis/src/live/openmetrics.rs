@@ -140,7 +140,7 @@ fn float(ns: u64) -> String {
     }
 }
 
-/// Escapes a label's value, which a process or a driver chose: hostile input.
+/// Escapes a label's value, which a process or a driver chose: untrusted text.
 fn escaped(value: &str) -> String {
     value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }

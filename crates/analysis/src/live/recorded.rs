@@ -7,7 +7,7 @@ use super::counters::Sum;
 
 impl Counters {
     /// Adds a whole recording. The time of each CPU is the longest span.
-    pub fn of_recording(recording: &Recording) -> Self {
+    pub fn from_recording(recording: &Recording) -> Self {
         let manifest = &recording.manifest;
         let cpus: Vec<_> = manifest.cpus.iter().map(|facts| facts.cpu).collect();
         let probed = recording.traces.iter().any(|trace| !trace.detours.is_empty());
@@ -47,7 +47,7 @@ mod tests {
     fn what_took_most_has_its_name_from_the_start() {
         let rows = vec![tick(0, 100), task("app", 3, 200, 9_000)];
         let made = recording(vec![trace(10_000, Vec::new())], vec![rows]);
-        let counters = Counters::of_recording(&made);
+        let counters = Counters::from_recording(&made);
         assert_eq!(counters.named["task:app"][0], Sum { count: 1, ns: 9_000 });
         assert_eq!(counters.named["other"][0], Sum::default());
         assert_eq!(counters.cpus, made.manifest.cpus.iter().map(|facts| facts.cpu).collect::<Vec<Cpu>>());

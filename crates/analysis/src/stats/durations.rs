@@ -23,7 +23,7 @@ impl Durations {
     }
 
     /// The durations of the noise in all of `traces`, without quell's own detours.
-    pub fn of_noise<'a>(traces: impl IntoIterator<Item = &'a Trace>) -> Self {
+    pub fn from_noise<'a>(traces: impl IntoIterator<Item = &'a Trace>) -> Self {
         Self::new(
             traces.into_iter().flat_map(Trace::noise).map(|detour| detour.duration.as_nanos()).collect(),
         )

@@ -1,4 +1,4 @@
-//! Reads the text of a plan: TOML, which is hostile input.
+//! Reads the text of a plan: TOML, which is untrusted text.
 
 use quell_recording::results::{Cell, Kind};
 use toml::Spanned;
@@ -97,7 +97,7 @@ fn values(
     let mut seen = std::collections::HashSet::new();
     let mut values = Vec::new();
     for element in list {
-        let new = of_element(element.get_ref(), kind).map_err(|reason| refuse(element, &reason))?;
+        let new = read_element(element.get_ref(), kind).map_err(|reason| refuse(element, &reason))?;
         values.extend(new.into_iter().filter(|value| seen.insert(value.words.clone())));
         if values.len() > MOST_VALUES {
             return Err(refuse(
@@ -113,7 +113,7 @@ fn values(
 }
 
 /// The values that one element of the list represents.
-fn of_element(element: &DeValue<'_>, kind: &AxisKind) -> Result<Vec<Value>, String> {
+fn read_element(element: &DeValue<'_>, kind: &AxisKind) -> Result<Vec<Value>, String> {
     let Some(set) = element.as_array() else { return words(&text_of(element)?, kind) };
     if kind.sets == Sets::No {
         return Err("a value is one word here, not a list".into());

@@ -161,7 +161,7 @@ pub(super) fn tracked<R: Run + ?Sized, W: Watch + ?Sized>(engine: &Engine<'_, R,
         orthogonal_sum_ratio: ratio(parts, all),
         ranks: ranks
             .iter()
-            .map(|(rank, place, host)| of_rank(*rank, place, host, runtime(place), sources))
+            .map(|(rank, place, host)| build_rank(*rank, place, host, runtime(place), sources))
             .collect(),
         paths: paths(engine),
         events: engine.events.read(),
@@ -169,7 +169,7 @@ pub(super) fn tracked<R: Run + ?Sized, W: Watch + ?Sized>(engine: &Engine<'_, R,
     }
 }
 
-fn of_rank(rank: u32, place: &Place, host: &str, runtime: i64, sources: &[String]) -> TrackedRank {
+fn build_rank(rank: u32, place: &Place, host: &str, runtime: i64, sources: &[String]) -> TrackedRank {
     let ledger = &place.ledger;
     let source = |account: usize| TrackedSource {
         local_ns: ledger.local[account],

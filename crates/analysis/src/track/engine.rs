@@ -134,7 +134,7 @@ impl<'a, R: Run + ?Sized, W: Watch + ?Sized> Engine<'a, R, W> {
             }
             Fact::Undefined(what) => self.undefined(location, what),
             Fact::CallBegin { region, depth } => self.begin_call(location, region, depth),
-            Fact::CallEnd { in_vain } => self.close_call(location, in_vain),
+            Fact::CallEnd { unsuccessful } => self.close_call(location, unsuccessful),
             Fact::Send { operation, message, bytes } => self.send(location, operation, message, bytes),
             Fact::SendDone { operation } => self.send_done(location, operation),
             Fact::ReceivePosted { operation, message } => self.post(location, operation, message),

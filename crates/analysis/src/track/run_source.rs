@@ -36,7 +36,7 @@ pub struct RunSource {
 
 impl RunSource {
     /// The effect of each source of a run.
-    pub fn of_run(tracked: &Tracked) -> Vec<Self> {
+    pub fn from_run(tracked: &Tracked) -> Vec<Self> {
         let one = |(name, without): (&String, &i64)| {
             let sum = |value: fn(&TrackedSource) -> i64| -> i64 {
                 tracked.ranks.iter().filter_map(|rank| rank.by_source.get(name)).map(value).sum()

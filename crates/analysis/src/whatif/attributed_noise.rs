@@ -59,26 +59,26 @@ pub struct AttributedNoise {
 
 impl AttributedNoise {
     /// The noise of a recording, by its attribution. If its sources are not known, all of it is [`UNATTRIBUTED`].
-    pub fn of_recording(recording: &Recording, limits: Vec<Warning>) -> Self {
-        Self::of_joined(JoinedRecording::new(recording), limits)
+    pub fn from_recording(recording: &Recording, limits: Vec<Warning>) -> Self {
+        Self::from_joined(JoinedRecording::new(recording), limits)
     }
 
     /// The noise of a recording that is already joined.
-    pub fn of_joined(joined: JoinedRecording<'_>, limits: Vec<Warning>) -> Self {
+    pub fn from_joined(joined: JoinedRecording<'_>, limits: Vec<Warning>) -> Self {
         let recording = joined.recording();
         let (kinds, segments) = joined.attributed_segments();
-        let of_trace = |(trace, segments): (&Trace, Vec<AttributedSegment>)| AttributedTrace {
+        let attributed = |(trace, segments): (&Trace, Vec<AttributedSegment>)| AttributedTrace {
             cpu: trace.cpu,
             span: trace.span,
             segments,
         };
-        let traces = recording.traces.iter().zip(segments).map(of_trace).collect();
+        let traces = recording.traces.iter().zip(segments).map(attributed).collect();
         Self { name: recording.name(), limits, kinds, traces }
     }
 
     /// Noise of which only the detours are known, without sources.
     pub fn unknown(noise: &NodeNoise) -> Self {
-        let of_trace = |trace: &Trace| {
+        let attributed = |trace: &Trace| {
             let segment = |detour: &Detour| AttributedSegment {
                 start: detour.start,
                 ns: detour.duration.as_nanos(),
@@ -95,7 +95,7 @@ impl AttributedNoise {
             name: noise.name.clone(),
             limits: noise.limits.clone(),
             kinds: vec![Kind::named(UNATTRIBUTED)],
-            traces: noise.traces.iter().map(of_trace).collect(),
+            traces: noise.traces.iter().map(attributed).collect(),
         }
     }
 

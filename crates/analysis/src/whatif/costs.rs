@@ -28,8 +28,8 @@ pub struct OnNode {
     /// Time that it took, in percent of the time that all CPUs were observed.
     #[column(title = "% of node", percent, precision = 4)]
     pub percent: f64,
-    /// Number of detours in which it had a part.
-    #[column(title = "times")]
+    /// Number of detours that it took a part of; `show` counts its intervals.
+    #[column(title = "detours")]
     pub count: u64,
     /// The longest time that it took in one detour.
     #[column(title = "longest")]
@@ -56,7 +56,7 @@ pub struct CostRow<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema, Columns)]
 #[schemars(transform = describe::<Self>)]
 pub struct SourceCost {
-    /// Its share of the slowest ranks' detours; the shares of all sources add up to the slowdown.
+    /// Percentage points of the slowdown that it accounts for, by its time in the slowest ranks' detours; all sources add up to the slowdown.
     #[column(title = "share, points", points)]
     pub part_percent: f64,
     /// Reduction of the slowdown if it is removed.
@@ -80,7 +80,7 @@ pub struct SourceCost {
 /// A source, on the nodes and at every scale.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Source {
-    /// Its name, which a process or a driver chose: hostile input.
+    /// Its name, which a process or a driver chose: untrusted text.
     pub source: String,
     /// Its time on the nodes.
     pub node: OnNode,
@@ -262,7 +262,7 @@ fn times(nodes: &[AttributedNoise]) -> BTreeMap<&str, f64> {
 
 /// The time that the selected sources took on the nodes.
 pub(crate) fn on_node(nodes: &[AttributedNoise], chosen: &[SelectedSources]) -> OnNode {
-    let of_node = |(node, chosen): (&AttributedNoise, &SelectedSources)| {
+    let per_node = |(node, chosen): (&AttributedNoise, &SelectedSources)| {
         let mut sum = OnNode::default();
         let mut watched = Nanos::ZERO;
         for trace in node.traces() {
@@ -277,7 +277,7 @@ pub(crate) fn on_node(nodes: &[AttributedNoise], chosen: &[SelectedSources]) -> 
         }
         (sum, watched.as_nanos())
     };
-    let each: Vec<(OnNode, u64)> = nodes.par_iter().zip(chosen).map(of_node).collect();
+    let each: Vec<(OnNode, u64)> = nodes.par_iter().zip(chosen).map(per_node).collect();
     let watched: f64 = each.iter().map(|one| one.1 as f64).sum();
     let mut all = each.iter().fold(OnNode::default(), |all, (one, _)| OnNode {
         count: all.count + one.count,

@@ -33,12 +33,12 @@ impl ClockSources {
         let names: Arc<[Arc<str>]> = node.kinds().iter().map(|kind| kind.family.clone()).collect();
         let place = |at: Nanos| at.as_nanos().clamp(start, end) - start;
         let part = |segment: &AttributedSegment| (place(segment.start), place(segment.end()), segment.kind);
-        let of_trace = |trace: &AttributedTrace| {
+        let per_trace = |trace: &AttributedTrace| {
             let mut parts: Vec<_> = trace.segments.iter().map(part).filter(|one| one.0 < one.1).collect();
             parts.sort_by_key(|part| part.0);
             Self { period: end - start, names: names.clone(), parts }
         };
-        node.traces().iter().map(of_trace).collect()
+        node.traces().iter().map(per_trace).collect()
     }
 
     /// Time that each source took of the `length` nanoseconds from `at` on.
@@ -218,7 +218,7 @@ mod tests {
         let trace = trace(10_000, vec![detour(1_000, 100), detour(4_000, 300)]);
         let intervals =
             vec![tick(1_000, 100), task("daemon", 7, 4_000, 200), interval(Source::Nmi, 4_200, 50)];
-        let node = AttributedNoise::of_recording(&recording(vec![trace], vec![intervals]), Vec::new());
+        let node = AttributedNoise::from_recording(&recording(vec![trace], vec![intervals]), Vec::new());
         let clocks = ClockSources::from_node(&node, 0, 10_000);
         let culprits =
             Culprits { hits: vec![hit(900, 400, 100), hit(3_900, 600, 300)], propagated: vec![0, 0, 0, 400] };

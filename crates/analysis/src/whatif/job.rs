@@ -122,11 +122,11 @@ impl Job<'_> {
 
 /// The clocks of each node, over the time in which all its CPUs were observed.
 fn clocks(nodes: &[AttributedNoise], noise: &[NodeNoise]) -> Result<Vec<Vec<ClockSources>>, PredictError> {
-    let of_node = |(node, noise): (&AttributedNoise, &NodeNoise)| {
+    let per_node = |(node, noise): (&AttributedNoise, &NodeNoise)| {
         let span = Node::shared_span(&noise.traces)?;
         Ok(ClockSources::from_node(node, span.start.as_nanos(), span.end.as_nanos()))
     };
-    nodes.iter().zip(noise).map(of_node).collect()
+    nodes.iter().zip(noise).map(per_node).collect()
 }
 
 /// Time that each family took of the phases' delays.
@@ -218,7 +218,7 @@ impl Application<'_> {
     /// The noise on the critical paths of its runs.
     fn hits(&self, nodes: &[NodeNoise]) -> Result<Vec<loggops::Hit>, PredictError> {
         let kinds = nodes.iter().map(predict::clock).collect::<Result<Vec<_>, _>>()?;
-        let of_run = |number| {
+        let from_run = |number| {
             let noise = Noise::Clocks(self.place(&kinds, number)?);
             let run = Run {
                 net: self.net,
@@ -229,7 +229,7 @@ impl Application<'_> {
             };
             Ok(loggops::run_for_culprits(self.schedule, &run)?.1.hits)
         };
-        let runs = (0..self.runs).into_par_iter().map(of_run).collect::<Result<Vec<_>, PredictError>>()?;
+        let runs = (0..self.runs).into_par_iter().map(from_run).collect::<Result<Vec<_>, PredictError>>()?;
         Ok(runs.concat())
     }
 }

@@ -17,7 +17,7 @@ const MOST_WITH_MESSAGES: usize = 3;
 /// The slowdown without any combination of some sources.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Switches {
-    /// The sources, the costliest first; hostile input.
+    /// The sources, the costliest first; untrusted text.
     pub sources: Vec<String>,
     /// The scales.
     pub ranks: Vec<u64>,

@@ -109,7 +109,7 @@ fn a_recording_is_shared_out_by_its_attribution() {
     let trace = trace(1_000_000, vec![detour(1_000, 1_000), detour(10_000, 500), detour(500_000, 300)]);
     let intervals = vec![tick(1_000, 400), task("kworker/1:2", 9, 1_400, 600), steal(400_000, 200_000, 250)];
     let made = recording(vec![trace.clone()], vec![intervals]);
-    let node = AttributedNoise::of_recording(&made, Vec::new());
+    let node = AttributedNoise::from_recording(&made, Vec::new());
     assert_eq!(node.noise().traces, [trace]);
     let left = |which, change| total(&changed_noise(&node, which, change));
     assert_eq!(left("tick", Change::Only), 400);
@@ -120,10 +120,10 @@ fn a_recording_is_shared_out_by_its_attribution() {
     assert_eq!(left("tick", Change::Scaled(10.0)), 5_400);
     assert_eq!(left("tick", Change::Scaled(0.5)), 1_600);
     assert!(select(&node, "task:absent").is_empty());
-    assert_eq!(&*node.kinds()[of_first(&node, "task:")].family, "task:kworker");
+    assert_eq!(&*node.kinds()[removed_of_first(&node, "task:")].family, "task:kworker");
 }
 
-fn of_first(node: &AttributedNoise, which: &str) -> usize {
+fn removed_of_first(node: &AttributedNoise, which: &str) -> usize {
     (0..node.kinds().len()).find(|&kind| select(node, which).has(kind)).unwrap()
 }
 
@@ -185,7 +185,7 @@ proptest! {
             at += 5_000;
         }
         let made = recording(vec![trace(at + 1, detours)], vec![intervals]);
-        let node = AttributedNoise::of_recording(&made, Vec::new());
+        let node = AttributedNoise::from_recording(&made, Vec::new());
         prop_assert_eq!(&node.noise().traces, &made.traces);
         let part = |change| total(&changed_noise(&node, "tick", change));
         prop_assert_eq!(part(Change::Without) + part(Change::Only), total(&node.noise()));

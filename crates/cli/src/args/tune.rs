@@ -204,7 +204,8 @@ pub struct TuneVerify {
     after_help = "EXAMPLES\n  quell tune revert                        everything\n  quell tune revert --forget               forget settings that someone else changed"
 )]
 pub struct TuneRevert {
-    /// The transaction to revert; all, if not given.
+    /// The id of a transaction, from `quell tune status`: what one `tune apply` wrote, with `--persist` its files too; all, if not
+    /// given.
     #[arg(value_name = "TRANSACTION")]
     pub id: Option<String>,
     /// Restore the original value even where someone else has changed it since.

@@ -74,7 +74,7 @@ fn entry(one: &Mitigation) -> String {
     if one.reboot {
         text += "; from the next boot on";
     }
-    text += &format!(".\n\n{}\n\n*Mind:* {}\n\n", plain(&one.what), plain(&one.caveat));
+    text += &format!(".\n\n{}\n\n*Caveat:* {}\n\n", plain(&one.what), plain(&one.caveat));
     if let Some(gone) = &one.gone {
         text += &format!("*Gone:* {}\n\n", plain(gone));
     }

@@ -166,7 +166,7 @@ impl<E: Into<anyhow::Error>> From<E> for Unwatched {
 /// Runs `command` to its end, and records the kernel on every CPU of this machine while it runs. A recording that fails does not affect the
 /// command.
 pub fn alongside(command: &mut Command, output: &Path, printer: Printer) -> Result<ExitStatus, Unwatched> {
-    let cpus = machine::Cpus::of_this_machine()?.online;
+    let cpus = machine::Cpus::from_this_machine()?.online;
     let recorder =
         Recorder::start(quell_kernel::Plan { cpus: cpus.clone(), follow: false, adopt: false, cost: false })
             .map_err(refusal)?;
@@ -216,7 +216,7 @@ fn plan_of(cpus: Vec<Cpu>) -> Plan {
 }
 
 fn all_cpus() -> anyhow::Result<Plan> {
-    Ok(plan_of(machine::Cpus::of_this_machine()?.online))
+    Ok(plan_of(machine::Cpus::from_this_machine()?.online))
 }
 
 /// Starts the command as a child that is followed from its first instruction. If it cannot be started, there is nothing to record, and the
@@ -260,7 +260,7 @@ impl std::fmt::Display for Unstarted {
 
 /// Moves this thread off the recorded CPUs, if there are others.
 pub fn leave(watched: &[Cpu]) -> std::io::Result<()> {
-    let allowed = machine::Cpus::of_this_machine().map_err(std::io::Error::other)?.allowed;
+    let allowed = machine::Cpus::from_this_machine().map_err(std::io::Error::other)?.allowed;
     let others: Vec<Cpu> = allowed.into_iter().filter(|cpu| !watched.contains(cpu)).collect();
     if others.is_empty() { Ok(()) } else { machine::pin(&others) }
 }
@@ -269,7 +269,7 @@ pub fn leave(watched: &[Cpu]) -> std::io::Result<()> {
 fn add_late_cpus(manifest: &mut Manifest, writer: &Writer) {
     for cpu in writer.cpus_with_intervals() {
         if manifest.cpus.iter().all(|facts| facts.cpu != cpu) {
-            manifest.cpus.push(CpuFacts::of_span(cpu, Span::default()));
+            manifest.cpus.push(CpuFacts::from_span(cpu, Span::default()));
         }
     }
     manifest.cpus.sort_by_key(|facts| facts.cpu);

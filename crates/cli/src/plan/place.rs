@@ -26,7 +26,7 @@ pub fn file_name(host: &str) -> String {
 
 /// Where to record for the argument of `-o`. Of several copies on one host, the first records the host; copies that follow a command have a
 /// recording each.
-pub fn of_recording(
+pub fn for_recording(
     output: Option<&Path>,
     host: &str,
     launched: Option<Launched>,
@@ -76,7 +76,7 @@ mod tests {
     }
 
     fn place(output: &str, launched: Option<Launched>, follows: bool) -> Option<String> {
-        match of_recording(Some(Path::new(output)), "n17", launched, follows) {
+        match for_recording(Some(Path::new(output)), "n17", launched, follows) {
             Ok(Place::To(path)) => Some(path.display().to_string()),
             Ok(Place::Nowhere) => Some("nowhere".into()),
             Err(_) => None,
@@ -97,7 +97,7 @@ mod tests {
         assert_eq!(place("runs", copy(3, 1), false).as_deref(), Some("nowhere"));
         assert_eq!(place("%h/a.quell", copy(2, 0), false).as_deref(), Some("n17/a.quell"));
         assert_eq!(place("a.quell", copy(2, 0), false), None);
-        assert!(of_recording(None, "n17", copy(0, 0), false).is_err());
+        assert!(for_recording(None, "n17", copy(0, 0), false).is_err());
     }
 
     #[test]

@@ -71,7 +71,7 @@ fn at_scale(advice: &Advice, at: usize, scale: &Scale) -> String {
         .map(|source| CostRow { source: &source.source, node: source.node, cost: source.costs[at] })
         .collect();
     text += &rows(&shown);
-    text + &format!("overlap, which no single removal recovers: {} %\n", points(scale.overlap_percent))
+    text + &format!("overlap, which no single removal recovers: {} points\n", points(scale.overlap_percent))
 }
 
 fn percent(value: f64, ci: Option<[f64; 2]>) -> String {

@@ -37,7 +37,7 @@ pub fn show(overview: &Overview, attribution: &Attribution, recording: &Recordin
     }
     text += &cpu_table(&overview.cpus);
     text += &sources::brief(attribution);
-    let noise = Durations::of_noise(&recording.traces);
+    let noise = Durations::from_noise(&recording.traces);
     if noise.is_empty() {
         return text + "\nNo detour was above the threshold.\n";
     }

@@ -118,8 +118,8 @@ fn more(totals: impl Iterator<Item = u64>) -> String {
 /// The three figures; a single one of them misleads.
 fn figures(figures: &Figures) -> String {
     let without = match figures.time_without_tasks_percent {
-        Some(percent) => format!("{percent:.1} % of the time without tasks"),
-        None => "(no time without tasks)".into(),
+        Some(percent) => format!("{percent:.1} % of the time that tasks do not explain"),
+        None => "(tasks explain all the time)".into(),
     };
     format!(
         "{:.1} % of the detours, {:.1} % of their time, {without}",

@@ -88,7 +88,7 @@ fn effect(tracked: &Tracked) -> String {
 
 /// Each source: what it did, and what removing it alone would save.
 fn sources(tracked: &Tracked) -> String {
-    let mut rows = RunSource::of_run(tracked);
+    let mut rows = RunSource::from_run(tracked);
     let cost = |row: &RunSource| row.accumulated_ns.max(row.local_ns);
     rows.retain(|row| cost(row) != 0);
     rows.sort_by_key(|row| -cost(row));

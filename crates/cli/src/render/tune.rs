@@ -144,7 +144,7 @@ fn entry(one: &Entry) -> String {
     text.push('\n');
     text.extend(one.why.as_deref().map(|why| wrapped(why, "  ")));
     text += &wrapped(&one.what, "  ");
-    text += &wrapped(&format!("Mind: {}", one.caveat), "  ");
+    text += &wrapped(&format!("Caveat: {}", one.caveat), "  ");
     text.extend(one.gone.as_deref().map(|gone| wrapped(gone, "  ")));
     text.extend(one.successor.as_deref().map(|id| format!("  today: {id}\n")));
     text += &wrapped(&format!("takes away: {}", one.patterns.join("  ")), "  ");

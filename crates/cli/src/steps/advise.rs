@@ -15,13 +15,13 @@ use crate::progress::Step;
 /// Maximum number of sources that a page lists individually.
 const MOST_SOURCES: usize = 8;
 
-/// Divisor of the effort of a prediction with messages: advice makes some sixty of them.
+/// Divisor of the effort of a prediction with messages: advice makes one or more for each source and mitigation.
 const EFFORT_DIVISOR: u64 = 10;
 /// Number of resampled runs behind each confidence interval, unless traces are huge …
 const REPLICATES: u64 = 40;
 /// … and the minimum; an interval from fewer runs is meaningless.
 const FEWEST_REPLICATES: u64 = 6;
-/// Maximum effort of all resampled runs of one prediction, in parts of detours to rebuild; advice makes some sixty predictions.
+/// Maximum effort of all resampled runs of one prediction, in parts of detours to rebuild.
 const EFFORT: u64 = 8_000_000;
 
 /// Advises, with a progress bar.
@@ -49,7 +49,7 @@ pub fn build(
 }
 
 /// Options with as many resampled runs as advice has time for.
-pub fn of_advice(ranks: Vec<u64>) -> Options {
+pub fn options_for(ranks: Vec<u64>) -> Options {
     Options {
         replicates: REPLICATES,
         rank_phases: RANK_PHASES,
@@ -77,7 +77,7 @@ pub fn advice(
             ranks.push(most);
         }
         let &Options { quantum, sync, phases, seed, .. } = options;
-        let options = Options { quantum, sync, seed, phases: phases.min(1_000), ..of_advice(ranks) };
+        let options = Options { quantum, sync, seed, phases: phases.min(1_000), ..options_for(ranks) };
         let remedies = Remedies::look(&this_machine(), None, std::slice::from_ref(&recording.manifest.host))?;
         build(&nodes, &Job::Phases(options), &remedies, MOST_SOURCES, printer)
     };

@@ -17,7 +17,7 @@ pub fn curve(noise: &[NodeNoise], options: &Options, printer: Printer) -> anyhow
 
 /// The requested job, and the best that co-scheduling can achieve: all nodes in phase.
 pub fn curves(recording: &Recording, options: &Options, printer: Printer) -> anyhow::Result<Vec<Prediction>> {
-    let noise = [noise::of_recording(recording)?];
+    let noise = [noise::from_recording(recording)?];
     let curve = |sync| curve(&noise, &Options { sync, ..options.clone() }, printer);
     let mut modes = vec![options.sync, SyncMode::Phase];
     modes.dedup();

@@ -129,7 +129,7 @@ fn inputs(context: &Context) -> anyhow::Result<BTreeMap<String, String>> {
         let words = axis.values.iter().flat_map(|value| &value.words);
         for (path, _) in words.filter_map(|word| axis.kind.paths.within(word)) {
             if !inputs.contains_key(path) {
-                let hash = of_file(&context.path(path)).with_context(|| {
+                let hash = hash_file(&context.path(path)).with_context(|| {
                     let line = axis.line.map(|line| format!("line {line}: ")).unwrap_or_default();
                     format!("{line}{}", axis.kind.name)
                 })?;
@@ -140,7 +140,7 @@ fn inputs(context: &Context) -> anyhow::Result<BTreeMap<String, String>> {
     Ok(inputs)
 }
 
-fn of_file(path: &Path) -> anyhow::Result<String> {
+fn hash_file(path: &Path) -> anyhow::Result<String> {
     let mut hasher = Sha256::new();
     if path.is_dir() {
         hasher.update(fs_err::read(path.join("manifest.json"))?);

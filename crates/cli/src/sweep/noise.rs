@@ -40,10 +40,10 @@ impl Noise {
     /// # Errors
     /// If a trace cannot be converted to a clock.
     pub fn clocks(&self) -> Result<&[Node], String> {
-        let of_node = |noise: &NodeNoise| {
+        let per_node = |noise: &NodeNoise| {
             Node::new(&noise.traces).map_err(|reason| format!("{}: {reason}", noise.name))
         };
-        let clocks = self.clocks.get_or_init(|| self.nodes.iter().map(of_node).collect());
+        let clocks = self.clocks.get_or_init(|| self.nodes.iter().map(per_node).collect());
         clocks.as_deref().map_err(Clone::clone)
     }
 }

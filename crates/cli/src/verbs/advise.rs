@@ -18,7 +18,7 @@ use crate::html;
 use crate::outcome::Outcome;
 use crate::printer::Printer;
 use crate::render;
-use crate::steps::advise::{build, of_advice};
+use crate::steps::advise::{build, options_for};
 use crate::steps::remedies::Remedies;
 use crate::sweep::Request;
 use quell_request::job::Defaults;
@@ -44,7 +44,7 @@ pub fn run(args: &Advise, printer: Printer) -> anyhow::Result<Outcome> {
     if let [folder] = args.recordings.as_slice() {
         let paths = recordings_in(folder)?;
         if !paths.is_empty() {
-            return of_many(args, folder, &paths, printer);
+            return advise_fleet(args, folder, &paths, printer);
         }
     }
     let (nodes, hosts): (Vec<AttributedNoise>, Vec<_>) = nodes(args)?.into_iter().unzip();
@@ -79,14 +79,19 @@ pub fn run(args: &Advise, printer: Printer) -> anyhow::Result<Outcome> {
 }
 
 /// A folder of many nodes: which are outliers, and what the nodes cost together.
-fn of_many(args: &Advise, folder: &Path, paths: &[PathBuf], printer: Printer) -> anyhow::Result<Outcome> {
+fn advise_fleet(
+    args: &Advise,
+    folder: &Path,
+    paths: &[PathBuf],
+    printer: Printer,
+) -> anyhow::Result<Outcome> {
     let plain = args.messages.op == OpText::Max && args.job.sync_mode()? == SyncMode::None;
     if !plain || args.goal.is_some() || args.html.is_some() {
         let text = "a folder of many nodes is evaluated only for phases that wait for the slowest of unsynchronised ranks: leave --op, --sync, \
                     --goal and --html out, or name one recording";
         return Err(Usage(text.into()).into());
     }
-    let Options { quantum, seed, .. } = args.job.options(&Defaults::of_advice())?;
+    let Options { quantum, seed, .. } = args.job.options(&Defaults::for_advice())?;
     let ranks = args.job.ranks.as_ref().map(|list| list.0.clone()).unwrap_or_default();
     let job = FleetJob { ranks, quantum, seed };
     fleet::run(folder, paths, job, args.json, printer)
@@ -94,19 +99,19 @@ fn of_many(args: &Advise, folder: &Path, paths: &[PathBuf], printer: Printer) ->
 
 fn options(args: &Advise) -> anyhow::Result<Options> {
     let messages = args.messages.messages(&args.net)?;
-    let job = args.job.options(&Defaults::of_advice())?;
+    let job = args.job.options(&Defaults::for_advice())?;
     Ok(Options {
         quantum: job.quantum,
         sync: job.sync,
         phases: job.phases,
         seed: job.seed,
         messages,
-        ..of_advice(job.ranks)
+        ..options_for(job.ranks)
     })
 }
 
 fn nodes(args: &Advise) -> anyhow::Result<Vec<(AttributedNoise, Option<String>)>> {
-    let scale = predict::scale(&args.job.options(&Defaults::of_advice())?);
+    let scale = predict::scale(&args.job.options(&Defaults::for_advice())?);
     let all = args.recordings.iter().chain(&args.noise);
     all.map(|path| noise::attributed(path, scale)).collect()
 }

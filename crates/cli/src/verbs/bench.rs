@@ -171,7 +171,7 @@ fn folder_of(site: &Site, several: bool, name: &str) -> PathBuf {
 /// The numbers of ranks to run with.
 fn ranks(args: &LaunchArgs) -> anyhow::Result<Vec<u32>> {
     let Some(list) = &args.ranks else {
-        let cpus = Cpus::of_this_machine()?.allowed.len();
+        let cpus = Cpus::from_this_machine()?.allowed.len();
         return Ok(vec![u32::try_from(cpus)?]);
     };
     let fits = |&ranks: &u64| {

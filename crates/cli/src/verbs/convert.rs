@@ -56,7 +56,7 @@ fn convert(args: &Request<'_>, printer: Printer) -> anyhow::Result<()> {
         }
         Target::OpenMetrics => {
             must_be_new(args.output)?;
-            let counters = Counters::of_recording(&input.recording);
+            let counters = Counters::from_recording(&input.recording);
             fs_err::write(args.output, openmetrics(&counters, env!("CARGO_PKG_VERSION")))?;
         }
     }

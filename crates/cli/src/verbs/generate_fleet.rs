@@ -93,7 +93,7 @@ fn manifest(args: &GenerateFleet, name: &str) -> Manifest {
     manifest.threshold_ns = Some(150.0);
     manifest.sources = (!args.no_sources).then(SourcesFacts::default);
     let span = Span { start: Nanos::ZERO, end: args.duration };
-    manifest.cpus = (0..args.cpus).map(|cpu| CpuFacts::of_span(Cpu(cpu), span)).collect();
+    manifest.cpus = (0..args.cpus).map(|cpu| CpuFacts::from_span(Cpu(cpu), span)).collect();
     manifest
 }
 

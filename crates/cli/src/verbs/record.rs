@@ -16,10 +16,10 @@ use crate::steps::record::record;
 
 /// Records as requested, and prints where the recording is.
 pub fn run(args: &Record, printer: Printer) -> anyhow::Result<Outcome> {
-    let plan = plan::of_record(args)?;
+    let plan = plan::for_record(args)?;
     let launched = Launched::here();
     let host = machine::host().unwrap_or_else(|| "node".into());
-    let place = place::of_recording(args.output.as_deref(), &host, launched, !args.command.is_empty())?;
+    let place = place::for_recording(args.output.as_deref(), &host, launched, !args.command.is_empty())?;
     let Place::To(output) = place else {
         printer.status(&format!("the first copy of quell on {host} records it: this copy has nothing to do"));
         return Ok(Outcome::Done);
@@ -56,7 +56,7 @@ pub fn run(args: &Record, printer: Printer) -> anyhow::Result<Outcome> {
 
 /// Warns if a launcher bound quell to a few cores, since the rest of the host is then not recorded.
 fn report_bound(watched: &[Cpu], printer: Printer) -> anyhow::Result<()> {
-    let online = Cpus::of_this_machine()?.online;
+    let online = Cpus::from_this_machine()?.online;
     if watched.len() < online.len() {
         printer.status(&format!(
             "only CPUs {} of {} are open to this process; to watch all: mpirun --bind-to none, mpiexec -bind-to none, srun --cpu-bind=none",

@@ -22,17 +22,17 @@ use crate::steps::track::{analyse, verdict};
 
 /// Summarizes, predicts and advises if there are detours, and writes the page.
 pub fn run(args: &Report, printer: Printer) -> anyhow::Result<Outcome> {
-    args.job.options(&Defaults::of_a_study())?;
+    args.job.options(&Defaults::for_study())?;
     if archive_page::is_archive(&args.recording) {
         let output = args.output.clone().unwrap_or_else(|| archive_page::default_path(&args.recording));
-        return of_run(&args.recording, &output, printer);
+        return report_run(&args.recording, &output, printer);
     }
     let study = Study::at(&args.recording);
     let path = study.map_or_else(|| args.recording.clone(), Study::recording);
     let page = || study.map_or_else(|| args.recording.with_extension("html"), Study::page);
     let output = args.output.clone().unwrap_or_else(page);
     let job = study.map_or_else(|| args.job.clone(), |study| study.job(&args.job));
-    let options = job.options(&Defaults::of_a_study())?;
+    let options = job.options(&Defaults::for_study())?;
     let recording = Recording::open(&path)?;
     let overview = overview(&recording);
     let joined = JoinedRecording::new(&recording);
@@ -54,7 +54,7 @@ pub fn run(args: &Report, printer: Printer) -> anyhow::Result<Outcome> {
 }
 
 /// Writes the page of an MPI run.
-fn of_run(archive: &Path, output: &Path, printer: Printer) -> anyhow::Result<Outcome> {
+fn report_run(archive: &Path, output: &Path, printer: Printer) -> anyhow::Result<Outcome> {
     let tracked = analyse(archive, None, printer)?;
     archive_page::write(archive, &tracked, output, printer)?;
     verdict(&tracked, printer)

@@ -31,7 +31,7 @@ pub type Page = Arc<Mutex<Arc<str>>>;
 
 /// Serves until a signal.
 pub fn run(args: &ServeMetrics, printer: Printer) -> anyhow::Result<Outcome> {
-    let plan = plan::of_metrics(args)?;
+    let plan = plan::for_metrics(args)?;
     // Work in other threads would be noise on the watched CPUs.
     let _ = rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread().build_global();
     let listener = listen(args)?;

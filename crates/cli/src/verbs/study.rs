@@ -22,8 +22,8 @@ use crate::steps::record::{inside, record};
 
 /// Runs every step, and leaves a folder with all results.
 pub fn run(args: &Study, printer: Printer) -> anyhow::Result<Outcome> {
-    let plan = plan::of_study(args)?;
-    let options = args.job.options(&Defaults::of_a_study())?;
+    let plan = plan::for_study(args)?;
+    let options = args.job.options(&Defaults::for_study())?;
     let folder = args.output.clone().unwrap_or_else(|| PathBuf::from(format!("study-{}", name_of_now())));
     if folder.exists() {
         anyhow::bail!(

@@ -42,7 +42,7 @@ const SHORTEST_PART: u64 = 20;
 
 /// Watches until the time is up, or a key or a signal ends it.
 pub fn run(args: &Watch, printer: Printer) -> anyhow::Result<Outcome> {
-    let plan = plan::of_watch(args)?;
+    let plan = plan::for_watch(args)?;
     // Work in other threads would be noise on the probed CPUs that is not marked as quell's own.
     let _ = rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread().build_global();
     let mode = if args.passive { SourcesMode::On } else { args.watching.sources };

@@ -37,7 +37,7 @@ fn node(folder: &Path, name: &str, models: &[&SourceModel]) {
     manifest.threshold_ns = Some(150.0);
     manifest.sources = Some(SourcesFacts::default());
     let span = Span { start: Nanos::ZERO, end: Nanos::from_nanos(SPAN_NS) };
-    manifest.cpus = [0, 1].map(|cpu| CpuFacts::of_span(Cpu(cpu), span)).into();
+    manifest.cpus = [0, 1].map(|cpu| CpuFacts::from_span(Cpu(cpu), span)).into();
     let mut writer = Writer::create(&folder.join(name), &manifest).unwrap();
     for cpu in [Cpu(0), Cpu(1)] {
         let mut intervals: Vec<Interval> = models.iter().flat_map(|model| intervals(model, cpu)).collect();

@@ -85,7 +85,7 @@ fn quanta_go_into_netgauges_files_and_come_back() {
         let mut manifest = Manifest::new(method, State::Complete);
         manifest.quantum_ns = Some(us(1_000));
         let span = quell_recording::Span { start: Nanos::ZERO, end: us(9_000) };
-        manifest.cpus = vec![quell_recording::CpuFacts::of_span(Cpu(1), span)];
+        manifest.cpus = vec![quell_recording::CpuFacts::from_span(Cpu(1), span)];
         let mut writer = Writer::create(&folder.join(format!("{name}.quell")), &manifest).unwrap();
         let quantum = |i: u64| (Cpu(1), Quantum { start: us(1_000 * i), duration: us(1_000), work: 70 + i });
         writer.quanta(&(0..5).map(quantum).collect::<Vec<_>>()).unwrap();

@@ -28,7 +28,7 @@ fn manifest(method: Method) -> Manifest {
     manifest.threshold_ns = Some(150.0);
     manifest.sources = Some(SourcesFacts { own_pid: Some(4_242), ..SourcesFacts::default() });
     let span = Span { start: ns(0), end: ns(1_000_000_000) };
-    manifest.cpus = vec![CpuFacts::of_span(Cpu(1), span), CpuFacts::of_span(Cpu(3), span)];
+    manifest.cpus = vec![CpuFacts::from_span(Cpu(1), span), CpuFacts::from_span(Cpu(3), span)];
     manifest
 }
 

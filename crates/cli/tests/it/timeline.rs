@@ -19,7 +19,7 @@ fn record(folder: &Path, method: Method) {
     let span = Span { start: Nanos::ZERO, end: ns(1_000_000) };
     let mut manifest = Manifest::new(method, State::Recording);
     manifest.zero_monotonic_ns = Some(7_000_000_000);
-    manifest.cpus = vec![CpuFacts::of_span(Cpu(1), span)];
+    manifest.cpus = vec![CpuFacts::from_span(Cpu(1), span)];
     manifest.sources = Some(SourcesFacts { lost: 3, ..SourcesFacts::default() });
     let mut writer = Writer::create(&folder.join("a.quell"), &manifest).unwrap();
     if method == Method::Detour {

@@ -228,8 +228,8 @@ pub fn against_perf(folder: &Path, n: usize, cpu: usize) -> Result<(), String> {
         output
     });
     assert!(quell.status.success(), "{}", String::from_utf8_lossy(&quell.stderr));
-    let (theirs, range) = of_perf(folder, &data)?;
-    let ours = of_quell(folder, &name, range);
+    let (theirs, range) = read_perf(folder, &data)?;
+    let ours = read_quell(folder, &name, range);
     compare(&ours, &theirs)
 }
 
@@ -284,7 +284,7 @@ fn partner(rows: &[(u64, u64)], of: (u64, u64)) -> Option<(u64, u64)> {
 }
 
 /// Pairs the entries and exits of `perf script`; returns the intervals and the time span of the output.
-fn of_perf(folder: &Path, data: &str) -> Result<(BySource, (u64, u64)), String> {
+fn read_perf(folder: &Path, data: &str) -> Result<(BySource, (u64, u64)), String> {
     let fields = ["script", "--ns", "-F", "comm,tid,time,event,trace", "-i", data];
     let output = Command::new("perf").args(fields).current_dir(folder).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -345,7 +345,7 @@ fn of_perf(folder: &Path, data: &str) -> Result<(BySource, (u64, u64)), String> 
 }
 
 /// The intervals of a recording, and the time span in which both tools recorded.
-fn of_quell(folder: &Path, name: &str, perf: (u64, u64)) -> (BySource, (u64, u64)) {
+fn read_quell(folder: &Path, name: &str, perf: (u64, u64)) -> (BySource, (u64, u64)) {
     let recording = Recording::open(&folder.join(name)).unwrap();
     let zero = recording.manifest.zero_monotonic_ns.unwrap();
     let mut found = BySource::new();

@@ -22,7 +22,7 @@ pub(super) struct Files<'a> {
 
 impl Files<'static> {
     /// Those of this machine.
-    pub(super) fn of_this_machine() -> Self {
+    pub(super) fn from_this_machine() -> Self {
         Self { root: Path::new("/") }
     }
 }

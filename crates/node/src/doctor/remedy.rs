@@ -31,7 +31,7 @@ impl Finding {
 /// grants all of these together with the capabilities that `kept` reports for the program.
 pub fn commands(findings: &[Finding], program: &str) -> Vec<Vec<String>> {
     let mut all: Vec<&str> = findings.iter().flat_map(capabilities).copied().collect();
-    all.extend(kept(Files::of_this_machine()).iter().filter(|_| !all.is_empty()).collect::<Vec<_>>());
+    all.extend(kept(Files::from_this_machine()).iter().filter(|_| !all.is_empty()).collect::<Vec<_>>());
     all.sort_unstable();
     all.dedup();
     let names: Vec<String> = all.iter().map(|name| format!("cap_{name}")).collect();

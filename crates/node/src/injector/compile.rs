@@ -55,12 +55,12 @@ pub struct Coverage {
 
 impl Coverage {
     /// Share of the detours that are injected; 1 where there are none.
-    pub fn of_detours(&self) -> f64 {
+    pub fn detours_share(&self) -> f64 {
         if self.detours == 0 { 1.0 } else { self.kept as f64 / self.detours as f64 }
     }
 
     /// Share of their time that is injected; 1 where there is none.
-    pub fn of_time(&self) -> f64 {
+    pub fn time_share(&self) -> f64 {
         if self.noise_ns == 0 { 1.0 } else { self.kept_ns as f64 / self.noise_ns as f64 }
     }
 }
@@ -135,7 +135,7 @@ pub fn compile(nodes: &[(&str, &[Trace])], limits: Limits) -> Result<Compiled, C
         let span = shared_span(traces).ok_or_else(|| CompileError::Apart(name.to_owned()))?;
         let mut group = Vec::new();
         for trace in traces {
-            let noise = of_cpu(trace, span, limits, &mut coverage);
+            let noise = compile_cpu(trace, span, limits, &mut coverage);
             check(name, &noise, limits)?;
             group.push(noise);
         }
@@ -151,7 +151,7 @@ pub fn compile(nodes: &[(&str, &[Trace])], limits: Limits) -> Result<Compiled, C
 pub fn smallest_scale(nodes: &[(&str, &[Trace])], limits: Limits, wanted: f64) -> Result<u64, CompileError> {
     const MOST: u64 = 1 << 14;
     let covers = |scale: u64| match compile(nodes, Limits { scale: scale as f64, ..limits }) {
-        Ok(compiled) => Ok(compiled.coverage.of_detours() >= wanted),
+        Ok(compiled) => Ok(compiled.coverage.detours_share() >= wanted),
         Err(CompileError::TooOften { .. }) => Ok(false),
         Err(error) => Err(error),
     };
@@ -181,7 +181,7 @@ fn shared_span(traces: &[Trace]) -> Option<Span> {
     (start < end).then_some(Span { start, end })
 }
 
-fn of_cpu(trace: &Trace, span: Span, limits: Limits, coverage: &mut Coverage) -> CpuNoise {
+fn compile_cpu(trace: &Trace, span: Span, limits: Limits, coverage: &mut Coverage) -> CpuNoise {
     let place = |at: Nanos| (at.clamp(span.start, span.end) - span.start).as_nanos();
     let mut noise: Vec<(u64, u64)> =
         trace.noise().map(|d| (place(d.start), place(d.end()))).filter(|(start, end)| start < end).collect();

@@ -43,7 +43,7 @@ pub fn used_by(command: &[String], selection: Option<&str>) -> Result<Used, MpiE
     let doubts = programs.iter().filter_map(|program| doubt(program)).collect();
     let wrapper = match (selection, &linked) {
         (Some(_), _) => wrapper(selection)?,
-        (None, Some(linked)) => of_library(&linked.library)?,
+        (None, Some(linked)) => wrapper_from_library(&linked.library)?,
         (None, None) => match programs.iter().find_map(|program| launcher_family(program)) {
             Some(family) => first_of(family, "the launcher".into(), Vec::new())?,
             None => wrapper(None)?,
@@ -117,7 +117,7 @@ fn family_of(library: &Path) -> Family {
     }
 }
 
-fn of_library(library: &Path) -> Result<Wrapper, MpiError> {
+fn wrapper_from_library(library: &Path) -> Result<Wrapper, MpiError> {
     let real = fs::canonicalize(library).unwrap_or_else(|_| library.to_owned());
     let prefixes = [library, &real].into_iter().filter_map(|path| path.parent()?.parent());
     let prefixes = prefixes.map(|prefix| prefix.join("bin/mpicc").to_string_lossy().into_owned());

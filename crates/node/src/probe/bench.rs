@@ -28,7 +28,7 @@ pub struct LoopBench {
 /// # Errors
 /// [`ProbeError`] if the CPU or the buffer is not available.
 pub fn bench_loop(cpu: Cpu, length: Nanos, bare_first: &[bool]) -> Result<LoopBench, ProbeError> {
-    machine::Cpus::of_this_machine()?.check(&[cpu])?;
+    machine::Cpus::from_this_machine()?.check(&[cpu])?;
     let ring = Ring::new(1 << 18).map_err(|source| ProbeError::Buffer { cpu, source })?;
     machine::pin(&[cpu]).map_err(|source| ProbeError::Pin { cpu, source })?;
     let (kind, _) = ClockKind::choose();

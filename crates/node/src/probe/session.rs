@@ -44,7 +44,7 @@ pub fn record(
 /// # Errors
 /// [`ProbeError`]; an error of the sink is [`ProbeError::Recording`] at its begin and [`ProbeError::Write`] from then on.
 pub fn stream(plan: &Plan, stop: &AtomicBool, sink: &mut dyn Sink) -> Result<Manifest, ProbeError> {
-    let cpus = Cpus::of_this_machine()?;
+    let cpus = Cpus::from_this_machine()?;
     cpus.check(&plan.cpus)?;
     let spare: Vec<Cpu> = cpus.allowed.iter().copied().filter(|cpu| !plan.cpus.contains(cpu)).collect();
     guard_realtime(plan, &spare)?;
@@ -218,7 +218,7 @@ pub fn first_manifest(method: Method, cpus: &[Cpu], command: &[String]) -> Manif
     manifest.command = command.to_vec();
     let facts = |&cpu: &Cpu| {
         let place = machine::place(cpu);
-        let facts = CpuFacts::of_span(cpu, Span::default());
+        let facts = CpuFacts::from_span(cpu, Span::default());
         CpuFacts { core: place.core, package: place.package, numa_node: place.numa_node, ..facts }
     };
     manifest.cpus = cpus.iter().map(facts).collect();

@@ -7,11 +7,11 @@ const ADVICE_WORDS = [
     ],
     [
         "Overlap",
-        "What no single removal gains. Where two sources strike different ranks in one phase, the longer one hides the shorter: with only one of them gone, the ranks still wait for the other.",
+        "The part of the slowdown that no single removal recovers. If two sources delay different ranks in one phase, the longer one hides the shorter: with only one of them removed, the ranks still wait for the other.",
     ],
     [
         "Worth it",
-        "A mitigation that saves a job half a percent of its time or more, and does so for sure: the interval of its gain leaves out zero.",
+        "A mitigation that saves a job at least half a percent of its time, where the interval of its gain does not include zero.",
     ],
 ];
 
@@ -71,8 +71,8 @@ function listed(names) {
 }
 
 /** A sentence of the data, formatted as a sentence of its own. */
-function ownSentence(text) {
-    const text = clean(text);
+function ownSentence(given) {
+    const text = clean(given);
     return /[.!?]$/.test(text) ? text : `${text}.`;
 }
 

@@ -11,7 +11,7 @@ function costSection(advice) {
         paragraph(
             "A source's share is its part of the slowest ranks' detours; all shares add up to the slowdown. " +
                 "The gain is the reduction of the slowdown if the source is removed; alone is the slowdown if it were the only noise. " +
-                "They differ because delays overlap: a rank that waits for another one loses nothing by a detour of its own.",
+                "They differ because delays overlap: a rank that waits for another one loses nothing by its own detour.",
         ),
         ...atScale(advice, "costs-scale", (scale) => [costTable(sources, scale), overlapOf(scale)]),
     );
@@ -55,8 +55,8 @@ function overlapOf(scale) {
     }
     return paragraph(
         overlap < 0
-            ? `The removals add up to ${points(-overlap)} points more than the slowdown: some noise is late enough to matter only behind other noise.`
-            : `Overlap: ${points(overlap)} points of the slowdown are gained by no single removal; it takes several.`,
+            ? `The removals add up to ${points(-overlap)} points more than the slowdown: some noise costs time only together with other noise.`
+            : `Overlap: ${points(overlap)} points of the slowdown are recovered by no single removal, only by several.`,
         "note",
     );
 }

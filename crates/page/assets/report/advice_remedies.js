@@ -25,12 +25,12 @@ function remedySection(advice) {
             : []),
         ...[record(advice.best), record(advice.best_leaving)].map(bestTable),
         foldedRemedies(
-            "Possible, without a prediction: addresses next to nothing, or needs a CPU that the job leaves alone",
+            "Possible, without a prediction: addresses next to nothing, or needs a CPU that the job leaves free",
             slight,
         ),
         foldedRemedies("Applied already: the recording does not contain its noise", of("applied")),
         foldedRemedies("Not possible on this machine", of("impossible")),
-        foldedRemedies("Whether it is possible here is not known", of("cannot-tell")),
+        foldedRemedies("Unknown whether it is possible here", of("cannot-tell")),
         leaveTable(record(advice.leave)),
     );
 }
@@ -48,10 +48,10 @@ function remediesText(advice, all, weighed) {
             weighed.length === 1
                 ? "the one mitigation that applies does not save"
                 : `none of ${count(weighed.length)} mitigations saves`;
-        return `Nothing that can be done is worth it: ${none} a job half a percent of its time for sure ${atRanks(last)}.${unsure(weighed, last)}`;
+        return `No possible mitigation is worth it: ${none} a job half a percent of its time with certainty ${atRanks(last)}.${unsure(weighed, last)}`;
     }
     return all.length > 0
-        ? "No mitigation that can be done here addresses this noise; those that do are below, with the reason why not."
+        ? "No mitigation that is possible here addresses this noise. The table lists those that do, and why they are not possible."
         : "No mitigation in the catalogue addresses this noise.";
 }
 
@@ -73,7 +73,7 @@ function tryCommand(advice) {
     return element(
         "p",
         {},
-        "To prove the best one that quell can do by itself, with it and without it in turn: ",
+        "To test the best one that quell can apply by itself, with and without it in turn: ",
         commandLine(clean(advice.try_it), "Copy the command of the trial"),
     );
 }
@@ -117,12 +117,12 @@ function remedyTable(weighed, scale) {
                   },
               ]
             : []),
-        effect("Now, %", "before_percent", "The slowdown as it is, on the CPUs that are meant"),
+        effect("Now, %", "before_percent", "The present slowdown, on these CPUs"),
         {
             ...effect(
                 "Left, %",
                 "after_percent",
-                "With all gone that it addresses; beneath, the 95 % interval",
+                "Without all noise that it addresses; below it the 95 % interval",
             ),
             text: (one) => {
                 const between = pointsBetween(effectAt(one, scale).after_ci95_percent);
@@ -146,7 +146,7 @@ function remedyTable(weighed, scale) {
         },
     ];
     const made = table(
-        `What would be left of the slowdown ${atRanks(scale)}, if a mitigation takes away all that it addresses; at best, that is. Whether it is worth it is judged ${scale.at > 0 ? "at the last scale" : "there"}.`,
+        `The slowdown that would remain ${atRanks(scale)}, if a mitigation removes all the noise that it addresses, which is the best case. Whether it is worth it is judged ${scale.at > 0 ? "at the last scale" : "there"}.`,
         columns,
         weighed,
     );

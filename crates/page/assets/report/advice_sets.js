@@ -26,7 +26,7 @@ function leaveTable(leave) {
         {},
         element("h3", {}, `One of ${count(leave.cpus)} CPUs left to the system`),
         paragraph(
-            `The same work on as many nodes, with one rank fewer on each. It pays ${from(leave.pays_from_ranks)}; with daemons and interrupts moved to the CPU that is left, it pays ${from(leave.pays_moved_from_ranks)}.`,
+            `The same work on as many nodes, with one rank fewer per node. It pays off ${from(leave.pays_from_ranks)}; with daemons and interrupts moved to the CPU that is left, it pays off ${from(leave.pays_moved_from_ranks)}.`,
         ),
         rowTable(
             "advice_leave",

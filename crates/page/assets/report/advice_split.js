@@ -45,7 +45,7 @@ function splitFigure(advice) {
     }
     const state = { share: false };
     const figure = plotFigure(
-        "Slowdown over ranks, by source: the areas add up to the slowdown, whose 95 % confidence interval stands as a bar on each mark; with an arrow it goes on. Hatched, with hollow marks: extrapolated.",
+        "Slowdown over ranks, by source: the areas add up to the slowdown, whose 95 % confidence interval is the bar on each mark; with an arrow it continues. Hatched, with hollow marks: extrapolated.",
         () => splitSpec(layers, scales, state.share),
     );
     const choice = element(

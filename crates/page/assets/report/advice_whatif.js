@@ -20,7 +20,7 @@ function whatIfSection(advice) {
     const place = element("div");
     const figure =
         scalesUpwards(advice).length > 1
-            ? plotFigure("Slowdown over ranks with all noise, and without what is taken away.", () =>
+            ? plotFigure("Slowdown over ranks with all noise, and without the removed sources.", () =>
                   whatIfSpec(scalesUpwards(advice), left, combination(), gone()),
               )
             : null;
@@ -43,7 +43,7 @@ function whatIfSection(advice) {
         element(
             "fieldset",
             { class: "switches" },
-            element("legend", {}, "Take away"),
+            element("legend", {}, "Remove"),
             ...names.map(switchOf),
         ),
         shown,
@@ -56,7 +56,7 @@ function whatIfSection(advice) {
 function whatIfSentence(scale, left, combination, gone) {
     const [now, then] = [left[0][scale.at], left[combination][scale.at]];
     if (gone.length === 0) {
-        return `With all noise: ${points(now)} % ${atRanks(scale)}. Take a source away to see what is left.`;
+        return `With all noise: ${points(now)} % ${atRanks(scale)}. Remove a source to see what is left.`;
     }
     return `Without ${listed(gone)}: ${points(then)} % ${atRanks(scale)} in place of ${points(now)} %${lessBy(now, then)}.`;
 }
@@ -116,7 +116,7 @@ function whatIfSpec(scales, left, combination, gone) {
     });
     const without = gone.length > 0 ? [group(`without ${listed(gone)}`, LEFT_OVER, 2)] : [];
     return {
-        label: `Slowdown with all noise and with what is left, from ${count(scales[0].ranks)} to ${count(scales.at(-1).ranks)} ranks. The table beneath holds the same numbers.`,
+        label: `Slowdown with all noise and with what is left, from ${count(scales[0].ranks)} to ${count(scales.at(-1).ranks)} ranks. The table below has the same numbers.`,
         data: [places, all, rest],
         x: { title: "ranks", log: 2, range: [places[0] - margin, places.at(-1) + margin], text: ranksOfLog },
         y: {

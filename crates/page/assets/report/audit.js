@@ -10,14 +10,14 @@ const MITIGATION_STATES = new Map([
 ]);
 
 const MITIGATION_RISKS = new Map([
-    ["low", "Nothing that a user of the node would notice but less noise"],
+    ["low", "A user of the node notices only less noise"],
     ["medium", "May disable a feature that someone uses"],
     ["high", "The node can hang, lose work or lose a protection"],
-    ["external", "Not this machine's to change"],
+    ["external", "Not changeable from this machine"],
 ]);
 
 const AUDIT_WORDS = [
-    ["Mitigation", "Something that takes noise of one kind away, under the id by which quell tune knows it."],
+    ["Mitigation", "A change that removes one kind of noise, with its id in quell tune."],
     ["State", [...MITIGATION_STATES.values()].map(([word, means]) => `${word}: ${means}`).join("; ") + "."],
     [
         "Risk",
@@ -27,13 +27,13 @@ const AUDIT_WORDS = [
     ],
     [
         "Noise %",
-        "Time of the intervals that the mitigation's patterns mean, over the time watched on all CPUs. It is what is there to gain, not what will be gained.",
+        "Time of the intervals that match the mitigation's patterns, over the time observed on all CPUs. It is the most that can be gained, not what will be gained.",
     ],
     ["Times, longest", "How many such intervals there were, and how long the longest of them took."],
     ["Place", "One thing that a mitigation writes: a file, an interrupt, a thread, a unit, a cpuset."],
     [
         "Plan",
-        "What chosen mitigations would write, old and new. To make one writes nothing to the machine; quell tune apply does. One made with --persist stands after the next boot too.",
+        "The old and new values that chosen mitigations would write. Making a plan changes nothing on the machine; quell tune apply does. A plan made with --persist survives the next boot.",
     ],
 ];
 
@@ -71,13 +71,13 @@ function limitsOfAudit(audit) {
         unseen > 0
             ? `${plural(unseen, "place")} could not be seen${audit.unprivileged ? "; root sees more" : ""}.`
             : audit.unprivileged
-              ? "This was looked at without root's rights: root may see more."
+              ? "The audit ran without root, which can read more."
               : null,
         noisy
-            ? "Several mitigations address the same noise, so their noise does not add up; and a mitigation need not take away all of the noise that it addresses."
+            ? "Several mitigations address the same noise, so their noise does not add up; and a mitigation may remove only a part of the noise that it addresses."
             : recorded
-              ? "The recording names no sources, so it orders nothing: record with --sources on."
-              : "No recording was given, so it is not known how much noise each mitigation addresses. Give one to quell tune audit.",
+              ? "The recording has no sources, so they cannot order the mitigations: record with --sources on."
+              : "Without a recording quell does not know how much noise each mitigation addresses. Give one to quell tune audit.",
     ].filter(Boolean);
 }
 

@@ -241,7 +241,7 @@ function placeList(placeStates) {
     const sum = sums.length > 0 ? element("p", { class: "note" }, sums.join(" ")) : null;
     const more =
         rest > 0
-            ? element("p", { class: "note" }, `And ${count(rest)} more, which quell tune audit ID tells.`)
+            ? element("p", { class: "note" }, `And ${count(rest)} more: quell tune audit ID lists them.`)
             : null;
     const items = element("ul", { class: "places" }, ...shown.map(placeItem));
     const scroll =
@@ -358,7 +358,7 @@ function planOptions(row, id) {
 
 function whyNoPlan(row) {
     if (row.risk === "external") {
-        return "It is not this machine's to change.";
+        return "It cannot be changed from this machine.";
     }
     switch (row.state) {
         case "applied":
@@ -369,7 +369,7 @@ function whyNoPlan(row) {
             return "The state is unknown, so a plan would write nothing.";
         default:
             return records(row.by_hand).length > 0
-                ? "A plan would write nothing: what is to be done is done by hand."
+                ? "A plan would write nothing: this is done by hand."
                 : "A plan would write nothing.";
     }
 }

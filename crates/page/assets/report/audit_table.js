@@ -147,8 +147,8 @@ function mitigationTable(audit) {
 
     const noisy = rows.some(noiseOf);
     const caption = noisy
-        ? "Ordered by the noise that each addresses, the greatest first; what is not for this machine comes last. A row opens."
-        : "Ordered by id; what is not for this machine comes last. A row opens.";
+        ? "Ordered by the noise that each addresses, largest first, with mitigations for other machines last. Click a row to open it."
+        : "Ordered by id, with mitigations for other machines last. Click a row to open it.";
     const name = element("p", { class: "caption", id: `table-${(tables += 1)}` }, caption);
     const made = element(
         "table",

@@ -116,7 +116,7 @@ function comparisonSections(compare) {
                   ),
           )
         : paragraph(
-              "One of the two has no detours, so there are no densities to lay over each other.",
+              "One of the two has no detours, so there are no densities to compare.",
               "absent",
           );
     const rows = changeRows(compare.changes);
@@ -141,7 +141,7 @@ function changesCaption(compare) {
         number(compare.replicates) === null
             ? ""
             : ` (${plural(compare.replicates, "resampling")}, seed ${clean(compare.seed)})`;
-    return `All CPUs together. A change is called lower or higher only if its 95 % confidence interval${made} does not hold zero.`;
+    return `All CPUs together. A change counts as lower or higher only if its 95 % confidence interval${made} does not include zero.`;
 }
 
 function sideTable(compare) {

@@ -152,7 +152,7 @@ function timeSpec(lines, order) {
     }));
     const last = seconds.at(-1);
     return {
-        label: `Detours over time of ${lines.length === 1 ? names[0] : plural(lines.length, "CPU")}, up to ${durationOfLog(high)} long. The table of each CPU holds the figures.`,
+        label: `Detours over time of ${lines.length === 1 ? names[0] : plural(lines.length, "CPU")}, up to ${durationOfLog(high)} long. The table of each CPU has the figures.`,
         data,
         x: {
             title: "seconds since the start",

@@ -89,7 +89,7 @@ function intervalText(point) {
 function predictionSection(curves) {
     const names = curveNames(curves);
     const caption =
-        "Mean slowdown over ranks, with its 95 % confidence interval. Dashes and hollow marks: extrapolated, beyond what the trace can speak for.";
+        "Mean slowdown over ranks, with its 95 % confidence interval. Dashes and hollow marks: extrapolated, beyond what the trace supports.";
     const single = curves.every((curve) => pointsOf(curve).length < 2);
     return section(
         "scale",
@@ -154,7 +154,7 @@ function scalingSpec(curves, names) {
     const limit = limits.length > 0 ? Math.log2(Math.min(...limits)) : Infinity;
     const margin = (places.at(-1) - places[0]) * 0.02;
     return {
-        label: `Predicted slowdown from ${count(2 ** places[0])} to ${count(2 ** places.at(-1))} ranks, up to ${significant(high, 3)} %. The tables beneath hold the same numbers.`,
+        label: `Predicted slowdown from ${count(2 ** places[0])} to ${count(2 ** places.at(-1))} ranks, up to ${significant(high, 3)} %. The tables below have the same numbers.`,
         data: [places, ...values],
         x: { title: "ranks", log: 2, range: [places[0] - margin, places.at(-1) + margin], text: ranksOfLog },
         y: {

@@ -150,7 +150,7 @@ function cpuSection(show) {
             cpus,
         ),
         table(
-            "How well each CPU was watched. Resolution: the shortest detour that is distinguishable from the probe's own loop.",
+            "How well the probe observed each CPU. Resolution: the shortest detour that is distinguishable from the probe's own loop.",
             columns.filter((one) => one.field === "cpu" || watch(one)),
             cpus,
         ),

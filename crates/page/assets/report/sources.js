@@ -18,7 +18,7 @@ function sourcesSections(sources) {
     const rows = records(sources.sources);
     if (!Array.isArray(sources.sources)) {
         const why = clean(sources.sources_unknown_because ?? "they were not recorded");
-        return section("sources", "Sources", paragraph(`Sources are not known: ${why}.`, "absent"));
+        return section("sources", "Sources", paragraph(`The sources are unknown: ${why}.`, "absent"));
     }
     const explained = record(sources.explained);
     const bars = cpuBars(sources);
@@ -66,13 +66,13 @@ function explainedList(explained) {
                 `of ${duration(explained.detour_ns)}; ${duration(explained.unattributed_ns)} are left over`,
             ),
             tile(
-                "Time without tasks explained",
+                "Time explained, without tasks",
                 percent(explained.time_without_tasks_percent),
                 "detours that hold a task left out",
             ),
         ),
         paragraph(
-            `A detour is explained if the kernel was at work in it. Both clocks agree within ${duration(explained.tolerance_ns)}, as measured; by chance ${percent(explained.chance_percent)} of the detours would match.`,
+            `A detour is explained if a kernel interval covers it. Both clocks agree within ${duration(explained.tolerance_ns)}, as measured; by chance ${percent(explained.chance_percent)} of the detours would match.`,
         ),
     );
 }
@@ -96,8 +96,8 @@ function cpuBars(sources) {
     const most = Math.max(...shown.map(share));
     shown.sort((a, b) => a.cpu - b.cpu);
     const caption = detours
-        ? "Who took the time of each CPU's detours, in percent of the time watched. Point at a piece to read it."
-        : "Who took how much time on each CPU, in percent of the time watched. Point at a piece to read it.";
+        ? "Who took the time of each CPU's detours, in percent of the time watched. Point at a part to read it."
+        : "Who took how much time on each CPU, in percent of the time watched. Point at a part to read it.";
     const keys = [
         ...[...coloured].map(([name, kind]) => [clean(name), kind]),
         ...(known.length > MOST_COLOURED
@@ -182,7 +182,7 @@ function sourceTable(rows) {
         names("Caused by", "causes"),
     ];
     return table(
-        "What the kernel did on the CPUs that were watched, whether it made a detour or not. " +
+        "What the kernel did on the observed CPUs, whether it caused a detour or not. " +
             "Type 1: short and periodic. Type 2: tasks.",
         filled(columns, rows),
         rows,
@@ -190,7 +190,7 @@ function sourceTable(rows) {
 }
 
 function taskTable(rows) {
-    return rows.length === 0 ? null : rowTable("tasks", "Tasks that ran in the program's place.", rows);
+    return rows.length === 0 ? null : rowTable("tasks", "Tasks that ran instead of the program.", rows);
 }
 
 function leftOverSection(left) {
@@ -206,7 +206,7 @@ function leftOverSection(left) {
         "unattributed",
         "Unattributed",
         rowTable("left_over", `${duration(left.total_ns)} of the detours' time that nothing explains.`, rows),
-        says.length > 0 ? paragraph("What it may be. These are hypotheses; none is proved:") : null,
+        says.length > 0 ? paragraph("Possible causes. These are hypotheses; none is proven:") : null,
         says.length > 0 ? element("ul", {}, ...says) : null,
     );
 }

@@ -13,7 +13,7 @@ const TRACK_WORDS = [
     ["Amplified", "What a rank lost by waiting for others that noise had made late."],
     [
         "Absorbed",
-        "Noise of a rank's own that made nothing later: it would have had to wait for others anyway.",
+        "A rank's own noise that delayed nothing: it would have waited for others anyway.",
     ],
     [
         "Ratio",
@@ -21,7 +21,7 @@ const TRACK_WORDS = [
     ],
     [
         "Share, orthogonal sum",
-        "What a source costs alone, over what all cost together. If the shares add up to more than 1, sources hide one another: to remove one of them saves less than its share.",
+        "What a source costs alone, over what all cost together. If the shares add up to more than 1, sources hide one another: removing one of them saves less than its share.",
     ],
     ["Run shorter by", "How much earlier the last rank would have ended without this source alone."],
 ];
@@ -65,7 +65,7 @@ function headlineOfTrack(run) {
         [
             "Amplification",
             run.local_ns > 0 ? significant(run.accumulated_ns / run.local_ns, 3) : NOTHING,
-            `noise took ${significant(struck, 3)} % of the ranks' time; it delayed their ends by this factor of that time`,
+            `noise took ${significant(struck, 3)} % of the ranks' time, and delayed their ends by this many times as much`,
         ],
     ];
 }
@@ -85,7 +85,7 @@ function limitsOfTrack(run) {
     return [
         run.counted
             ? null
-            : "No noise was counted: the archive has no counters of it. This says nothing about whether the run was quiet.",
+            : "No noise was counted: the archive has no counters of it. So it is unknown whether the run was quiet.",
         list(run.sentences).length > 0
             ? `The archive is incomplete or contradicts itself${wrong.length > 0 ? ": " : ""}${wrong.join("; ")}.`
             : null,
@@ -147,7 +147,7 @@ function rankSection(run) {
         runtime_ns: ranks.runtime[at],
         ...(run.counted ? noiseHow(ranks, at) : {}),
     }));
-    const caption = few ? "Each rank." : `The ${rows.length} of ${count(run.all_ranks)} ranks that lost most.`;
+    const caption = few ? "Each rank." : `The ${rows.length} of ${count(run.all_ranks)} ranks that lost the most.`;
     return section("ranks", "Ranks", rowTable("track_ranks", caption, rows));
 }
 
@@ -175,7 +175,7 @@ function placeSection(run) {
         "Places in the program",
         rowTable(
             "track_paths",
-            `Where noise struck, was passed on, and ended, over all ranks.${fewer}`,
+            `Where noise occurred, was passed on, and was absorbed, over all ranks.${fewer}`,
             rows,
             { path: { text: where, key: where } },
         ),

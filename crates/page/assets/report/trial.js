@@ -31,7 +31,7 @@ function limitsOfTrials(tried) {
         ...list(one.sentences).map((sentence) => `Trial of ${clean(one.id)}: ${clean(sentence)}`),
         ...(one.lost_without + one.lost_with > 0
             ? [
-                  `Trial of ${clean(one.id)}: events were lost, ${count(one.lost_without)} without it and ${count(one.lost_with)} with it; what was lost is in no figure`,
+                  `Trial of ${clean(one.id)}: events were lost, ${count(one.lost_without)} without it and ${count(one.lost_with)} with it; no figure includes them`,
               ]
             : []),
     ]);
@@ -268,7 +268,7 @@ function trialSpec(rows) {
     const within = rows.filter((row) => row.supported).map((row) => row.ranks);
     const limit = within.length < rows.length ? Math.log2(Math.max(1, ...within)) : Infinity;
     return {
-        label: `Slowdown without and with the mitigation from ${count(rows[0].ranks)} to ${count(rows.at(-1).ranks)} ranks. The table beneath holds the same numbers.`,
+        label: `Slowdown without and with the mitigation from ${count(rows[0].ranks)} to ${count(rows.at(-1).ranks)} ranks. The table below has the same numbers.`,
         data: [places, ...data],
         x: { title: "ranks", log: 2, range: [places[0] - margin, places.at(-1) + margin], text: ranksOfLog },
         y: {

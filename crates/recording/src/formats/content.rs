@@ -77,18 +77,18 @@ impl Content {
             phases.sort_by_key(|(_, phase)| (phase.rank, phase.index));
             quanta = quanta_of(&phases);
         }
-        manifest.cpus = traces.iter().map(|trace| CpuFacts::of_span(trace.cpu, trace.span)).collect();
+        manifest.cpus = traces.iter().map(|trace| CpuFacts::from_span(trace.cpu, trace.span)).collect();
         for series in &quanta {
-            manifest.cpus.push(CpuFacts::of_span(series.cpu, span_of(series)?));
+            manifest.cpus.push(CpuFacts::from_span(series.cpu, span_of(series)?));
         }
         let mut histograms = Vec::new();
         for (histogram, span) in counted {
             check_buckets(histogram.cpu, &histogram.buckets)?;
-            manifest.cpus.push(CpuFacts::of_span(histogram.cpu, span));
+            manifest.cpus.push(CpuFacts::from_span(histogram.cpu, span));
             histograms.push(histogram);
         }
-        let of_traces = Recording::of_traces(path, manifest, traces);
-        let recording = Recording { quanta, intervals, histograms, ..of_traces };
+        let recording = Recording::from_traces(path, manifest, traces);
+        let recording = Recording { quanta, intervals, histograms, ..recording };
         Ok(Imported { recording, phases })
     }
 }

@@ -74,7 +74,7 @@ impl Format {
     }
 
     /// The format with this name for `--to`; `None` if other crates write it, or if there is none.
-    pub fn of_word(word: &str) -> Option<Self> {
+    pub fn from_name(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|format| format.word() == word)
     }
 }
@@ -189,8 +189,8 @@ pub fn export_phases(
     }
 }
 
-fn only<T>(of_cpus: &[T]) -> io::Result<&T> {
-    match of_cpus {
+fn only<T>(per_cpu: &[T]) -> io::Result<&T> {
+    match per_cpu {
         [one] => Ok(one),
         all => Err(invalid(format!(
             "netgauge's format holds one CPU and the recording has {}: choose one with --cpu",

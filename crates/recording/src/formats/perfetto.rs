@@ -100,7 +100,7 @@ fn write_slices(packets: &mut Packets<'_>, track: Track, mut events: Vec<Event<'
 
 /// Sorts everything into groups: intervals go to the thread that had to wait if one was observed, otherwise to their CPU.
 fn groups(recording: &Recording) -> Vec<Group<'_>> {
-    let mut cpus = of_cpus(recording);
+    let mut cpus = groups_of_cpus(recording);
     let mut threads = Threads::new(&recording.threads);
     for side in &recording.intervals {
         for interval in &side.intervals {
@@ -118,7 +118,7 @@ fn groups(recording: &Recording) -> Vec<Group<'_>> {
 }
 
 /// The detours of the probes, by CPU. In a recording of a command no CPU as such was observed.
-fn of_cpus(recording: &Recording) -> BTreeMap<u32, Group<'_>> {
+fn groups_of_cpus(recording: &Recording) -> BTreeMap<u32, Group<'_>> {
     let mut cpus: BTreeMap<u32, Group<'_>> = BTreeMap::new();
     let group = |cpu| Group::new(format!("CPU {cpu}"));
     if recording.threads.is_empty() {

@@ -60,9 +60,9 @@ pub(super) fn sniff(text: &str) -> Result<Readable, String> {
     let mut comments = false;
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
         let found = match line.strip_prefix('#') {
-            Some(comment) => of_comment(comment)?,
+            Some(comment) => read_comment(comment)?,
             None => Some(
-                of_row(line, text)?
+                sniff_row(line, text)?
                     .or(comments.then_some(Readable::Netgauge))
                     .ok_or_else(|| unknown(line))?,
             ),
@@ -75,7 +75,7 @@ pub(super) fn sniff(text: &str) -> Result<Readable, String> {
     if comments { Ok(Readable::Netgauge) } else { Err("the file is empty".into()) }
 }
 
-fn of_comment(comment: &str) -> Result<Option<Readable>, String> {
+fn read_comment(comment: &str) -> Result<Option<Readable>, String> {
     let comment = comment.trim();
     if comment.starts_with("size n PRTT(1,0,s)") {
         return Err(
@@ -98,7 +98,7 @@ fn of_comment(comment: &str) -> Result<Option<Readable>, String> {
     })
 }
 
-fn of_row(line: &str, text: &str) -> Result<Option<Readable>, String> {
+fn sniff_row(line: &str, text: &str) -> Result<Option<Readable>, String> {
     let starts = |with: &[&str]| with.iter().any(|word| line.starts_with(word));
     if line.starts_with("starting time :")
         && text.contains("osnoise") | text.contains("checking program args")
@@ -127,7 +127,7 @@ fn of_row(line: &str, text: &str) -> Result<Option<Readable>, String> {
         return Ok(Some(Readable::RtlaTop));
     } else if line.contains(',') && (line.contains("start_ns") || line.contains("from_ns")) {
         return Ok(Some(Readable::Csv));
-    } else if let Some(found) = of_trace_row(line) {
+    } else if let Some(found) = sniff_trace_row(line) {
         return Ok(Some(found));
     } else if starts(&["cpus=", "CPU:"]) {
         return Ok(Some(Readable::Ftrace));
@@ -151,7 +151,7 @@ fn of_row(line: &str, text: &str) -> Result<Option<Readable>, String> {
 }
 
 /// Whether a line is `TASK PID [CPU] TIME: GROUP:EVENT:` of perf, or `TASK-PID [CPU] …` of the kernel.
-fn of_trace_row(line: &str) -> Option<Readable> {
+fn sniff_trace_row(line: &str) -> Option<Readable> {
     let _ = kernel_side::Line::parse(line)?.ok()?;
     let (before, _) = line.split_once('[')?;
     let ftrace = before

@@ -171,7 +171,7 @@ impl Row for Thread {
         }
         let nanos = |values: &arrow_array::UInt64Array, i: usize| Nanos::from_nanos(values.value(i));
         let row = |i: usize| {
-            let of_kind = |kind: usize| {
+            let by_kind = |kind: usize| {
                 let (time, count) = taken[kind];
                 Taken { time: nanos(time, i), count: count.value(i) }
             };
@@ -183,7 +183,7 @@ impl Row for Thread {
                 end: nanos(end, i),
                 on_cpu: nanos(on_cpu, i),
                 run_delay: nanos(run_delay, i),
-                taken: std::array::from_fn(of_kind),
+                taken: std::array::from_fn(by_kind),
             };
             (Cpu(cpu.value(i)), thread)
         };

@@ -50,7 +50,7 @@ fn write(folder: &Path, intervals: &[(Cpu, Interval)], threads: &[(Cpu, Thread)]
     let path = folder.join("a.quell");
     let mut manifest = Manifest::new(Method::Kernel, State::Complete);
     let span = Span { start: Nanos::ZERO, end: Nanos::from_nanos(END) };
-    manifest.cpus = vec![CpuFacts::of_span(Cpu(0), span), CpuFacts::of_span(Cpu(3), span)];
+    manifest.cpus = vec![CpuFacts::from_span(Cpu(0), span), CpuFacts::from_span(Cpu(3), span)];
     let mut writer = Writer::create(&path, &manifest).unwrap();
     writer.intervals(intervals).unwrap();
     writer.threads(threads).unwrap();

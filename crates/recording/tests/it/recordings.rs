@@ -19,7 +19,7 @@ fn detour(start: u64, duration: u64) -> Detour {
 fn manifest(cpus: &[u32], end: u64) -> Manifest {
     let mut manifest = Manifest::new(Method::Detour, State::Recording);
     let span = Span { start: Nanos::ZERO, end: ns(end) };
-    manifest.cpus = cpus.iter().map(|&cpu| CpuFacts::of_span(Cpu(cpu), span)).collect();
+    manifest.cpus = cpus.iter().map(|&cpu| CpuFacts::from_span(Cpu(cpu), span)).collect();
     manifest
 }
 
@@ -269,7 +269,7 @@ fn phases_stand_next_to_the_kernels_intervals() {
     let folder = dir.path().join("a.quell");
     let mut manifest = Manifest::new(Method::Kernel, State::Complete);
     let span = Span { start: Nanos::ZERO, end: Nanos::from_nanos(10) };
-    manifest.cpus = vec![CpuFacts::of_span(Cpu(0), span)];
+    manifest.cpus = vec![CpuFacts::from_span(Cpu(0), span)];
     Writer::create(&folder, &manifest).unwrap().finish(&mut manifest).unwrap();
     let phase = |rank, index| {
         let ns = Nanos::from_nanos;

@@ -210,7 +210,7 @@ pub fn from_args(args: &NetArgs, bytes: Option<u64>) -> Result<NamedNetwork, Usa
         Some(NetText::File { path, bytes: given }) => {
             let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
             let preset = read(path).map_err(|reason| Usage(format!("--net: {reason}")))?;
-            of_file(&name, &preset, given.or(bytes))
+            from_preset(&name, &preset, given.or(bytes))
         }
         Some(NetText::Help) | None => PRESETS[0].named(),
     };
@@ -230,7 +230,7 @@ pub fn from_args(args: &NetArgs, bytes: Option<u64>) -> Result<NamedNetwork, Usa
     Ok(named)
 }
 
-fn of_file(name: &str, preset: &Measured, bytes: Option<u64>) -> NamedNetwork {
+fn from_preset(name: &str, preset: &Measured, bytes: Option<u64>) -> NamedNetwork {
     let (network, range) = bytes.map_or((preset.net, None), |bytes| preset.for_bytes(bytes));
     let preset = match range {
         Some(range) => format!("{name}, {} to {} bytes", range.from_bytes, range.to_bytes),

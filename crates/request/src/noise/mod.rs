@@ -29,9 +29,9 @@ pub fn open(path: &Path, scale: ModelScale) -> anyhow::Result<NodeNoise> {
     if path.extension().is_some_and(|extension| extension == "toml") {
         model(path, scale)
     } else if path.is_file() {
-        of_recording(&formats::import(path)?)
+        from_recording(&formats::import(path)?)
     } else {
-        of_recording(&Recording::open(path)?)
+        from_recording(&Recording::open(path)?)
     }
 }
 
@@ -58,14 +58,14 @@ pub fn attributed(path: &Path, scale: ModelScale) -> anyhow::Result<(AttributedN
 pub fn sources_of(joined: JoinedRecording<'_>) -> anyhow::Result<AttributedNoise> {
     let recording = joined.recording();
     check(recording)?;
-    Ok(AttributedNoise::of_joined(joined, limits(recording)))
+    Ok(AttributedNoise::from_joined(joined, limits(recording)))
 }
 
 /// The noise of a recorded node, without its sources.
 ///
 /// # Errors
 /// If it holds no noise.
-pub fn of_recording(recording: &Recording) -> anyhow::Result<NodeNoise> {
+pub fn from_recording(recording: &Recording) -> anyhow::Result<NodeNoise> {
     check(recording)?;
     Ok(NodeNoise { name: recording.name(), traces: recording.traces.clone(), limits: limits(recording) })
 }

@@ -65,8 +65,8 @@ fn used(name: &str, params: &Params) -> BTreeMap<String, String> {
     let uses = |field| uses(name, params.inner.as_deref(), field);
     let own = PARAMETERS.iter().filter(|one| uses(one.field));
     let own = own.filter_map(|one| Some((one.option.to_owned(), (one.value)(params)?)));
-    let of_all = [("--ranks", params.ranks), ("--iterations", params.iterations)];
-    of_all.iter().map(|(option, n)| ((*option).to_owned(), n.to_string())).chain(own).collect()
+    let general = [("--ranks", params.ranks), ("--iterations", params.iterations)];
+    general.iter().map(|(option, n)| ((*option).to_owned(), n.to_string())).chain(own).collect()
 }
 
 /// Refuses pattern parameters if no pattern is given.
@@ -74,9 +74,9 @@ fn used(name: &str, params: &Params) -> BTreeMap<String, String> {
 /// # Errors
 /// [`Usage`] that names the first of them.
 pub fn refuse_all(args: &PatternArgs) -> Result<(), Usage> {
-    let of_all = [("--ranks", args.ranks.is_some()), ("--iterations", args.iterations.is_some())];
-    let of_all = of_all.into_iter().filter(|(_, typed)| *typed).map(|(option, _)| option);
-    match of_all.chain(given(args).map(|one| one.option)).next() {
+    let general = [("--ranks", args.ranks.is_some()), ("--iterations", args.iterations.is_some())];
+    let general = general.into_iter().filter(|(_, typed)| *typed).map(|(option, _)| option);
+    match general.chain(given(args).map(|one| one.option)).next() {
         Some(option) => {
             Err(Usage(format!("{option} is a parameter of patterns: add --pattern, or leave it out")))
         }

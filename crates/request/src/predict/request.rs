@@ -15,7 +15,7 @@ use crate::{Usage, WhatIfArgs, network, what_if};
 /// [`Usage`] for options that contradict each other.
 pub fn options(args: &PredictArgs) -> anyhow::Result<Options> {
     let messages = args.messages.messages(&args.net)?;
-    Ok(Options { messages, ..args.job.options(&Defaults::of_a_prediction())? })
+    Ok(Options { messages, ..args.job.options(&Defaults::for_prediction())? })
 }
 
 /// Classifies a failure: wrong options are [`Usage`]; noise, network and a stop by the user are not.

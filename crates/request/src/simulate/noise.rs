@@ -109,10 +109,10 @@ fn trace(path: &Path, args: &SimulateArgs, ranks: u32) -> anyhow::Result<OneTrac
 /// Noise under physical rules: a progress clock for each CPU.
 fn physical(args: &SimulateArgs, ranks: u32, offsets: Option<Vec<u64>>) -> anyhow::Result<Given> {
     let given = args.noise.iter().map(|path| open(path, args, ranks)).collect::<anyhow::Result<Vec<_>>>()?;
-    let of_node = |(node, path): (&NodeNoise, &PathBuf)| {
+    let per_node = |(node, path): (&NodeNoise, &PathBuf)| {
         Node::new(&node.traces).with_context(|| path.display().to_string())
     };
-    let nodes = given.iter().zip(&args.noise).map(of_node).collect::<anyhow::Result<Vec<_>>>()?;
+    let nodes = given.iter().zip(&args.noise).map(per_node).collect::<anyhow::Result<Vec<_>>>()?;
     let (clocks, start) = match offsets {
         Some(offsets) => (at_offsets(&nodes, &offsets)?, StartName::Offsets),
         None => {

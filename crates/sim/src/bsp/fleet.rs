@@ -85,7 +85,7 @@ impl<'a> Fleet<'a> {
                 SyncMode::Phase => layout.nodes().take(1).map(|_| 0).collect(),
                 _ => layout.nodes().map(|node| member(node).offset).collect(),
             };
-            Crew::Rigid(Sorted::of_any_order(&offsets))
+            Crew::Rigid(Sorted::from_any_order(&offsets))
         };
         Self { pace, crew, partial: layout.partial.map(|(node, cpus)| (member(node), cpus)) }
     }
@@ -221,7 +221,7 @@ mod tests {
             [(1, 1), (40, 10_000_000), (2_000, 10_000_000), (300, 50_000), (300, 9_000_000)]
         {
             let offsets: Vec<u64> = (0..nodes).map(|node| draws.below(node, spread)).collect();
-            let offsets = Sorted::of_any_order(&offsets);
+            let offsets = Sorted::from_any_order(&offsets);
             for turn in 0..200 {
                 let shifted =
                     Shifted { pace: &pace, offsets: &offsets, shift: draws.below(turn, 10_000_000) };

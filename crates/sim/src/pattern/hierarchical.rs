@@ -133,8 +133,8 @@ impl Pattern for Hierarchical {
         let (mut operations, mut sends) = self.leaders.totals()?;
         for (parts, nodes) in [(&self.whole, last), (&self.last, 1)] {
             for part in parts {
-                let (of_node, sends_of_node) = part.totals()?;
-                operations += of_node * u64::from(nodes);
+                let (node_operations, sends_of_node) = part.totals()?;
+                operations += node_operations * u64::from(nodes);
                 sends += sends_of_node * u64::from(nodes);
             }
         }

@@ -29,12 +29,12 @@ pub(super) struct Ring {
 impl Ring {
     /// Combines a vector of `bytes`, and leaves its r-th chunk on rank r.
     pub(super) fn reduce_scatter(params: &Params) -> Self {
-        Self::of_vector(params, params.ranks - 1, 0)
+        Self::for_vector(params, params.ranks - 1, 0)
     }
 
     /// Combines a vector of `bytes`, and leaves it on all ranks.
     pub(super) fn allreduce(params: &Params) -> Self {
-        Self::of_vector(params, params.ranks - 1, params.ranks - 1)
+        Self::for_vector(params, params.ranks - 1, params.ranks - 1)
     }
 
     /// Each rank has a block of `bytes` for all others.
@@ -48,7 +48,7 @@ impl Ring {
         self
     }
 
-    fn of_vector(params: &Params, combining: u32, handing: u32) -> Self {
+    fn for_vector(params: &Params, combining: u32, handing: u32) -> Self {
         let ranks = u64::from(params.ranks);
         let (chunk, larger) = (params.bytes / ranks, (params.bytes % ranks) as u32);
         Self::new(params, combining, handing, [chunk + 1, chunk], larger)

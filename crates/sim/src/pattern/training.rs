@@ -51,7 +51,7 @@ impl Training {
 
     /// Number of steps of the allreduce of a bucket.
     #[inline]
-    fn of_bucket(&self) -> u32 {
+    fn bucket_bytes(&self) -> u32 {
         self.rings[0].steps(0, 0)
     }
 
@@ -62,7 +62,7 @@ impl Training {
             _ => OPTIMIZER,
         };
         if work == OPTIMIZER
-            && let Some(last) = (self.buckets * self.of_bucket()).checked_sub(1)
+            && let Some(last) = (self.buckets * self.bucket_bytes()).checked_sub(1)
         {
             ops.after(COMMUNICATE, last);
         }
@@ -72,7 +72,7 @@ impl Training {
     }
 
     fn communicate(&self, rank: u32, step: u32, ops: &mut StepOps<'_>) {
-        let (bucket, step) = (step / self.of_bucket(), step % self.of_bucket());
+        let (bucket, step) = (step / self.bucket_bytes(), step % self.bucket_bytes());
         if step == 0 {
             ops.after(COMPUTE, bucket + 1);
         }
@@ -102,7 +102,7 @@ impl Pattern for Training {
 
     #[inline]
     fn steps(&self, _: u32, lane: u32) -> u32 {
-        if lane == COMPUTE { self.buckets + 2 } else { self.buckets * self.of_bucket() }
+        if lane == COMPUTE { self.buckets + 2 } else { self.buckets * self.bucket_bytes() }
     }
 
     #[inline]

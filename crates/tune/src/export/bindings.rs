@@ -65,11 +65,11 @@ fn compute_cores(facts: &Facts, parts: &Parts) -> Vec<Vec<Core>> {
     let compute: BTreeSet<Cpu> = parts.compute.iter().copied().collect();
     let of_core =
         |core: &Core| -> Core { core.iter().copied().filter(|cpu| compute.contains(cpu)).collect() };
-    let of_node = |node: &[Cpu]| -> Vec<Core> {
+    let cores = |node: &[Cpu]| -> Vec<Core> {
         let here = facts.cores.iter().filter(|core| core.first().is_some_and(|cpu| node.contains(cpu)));
         here.map(of_core).filter(|core| !core.is_empty()).collect()
     };
-    facts.numa.iter().map(|(_, node)| of_node(node)).collect()
+    facts.numa.iter().map(|(_, node)| cores(node)).collect()
 }
 
 /// Places for the requested number of ranks, or for as many as there is room.

@@ -117,7 +117,7 @@ pub struct Spike {
 /// What one source took in a spike.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Taker {
-    /// The source: hostile input.
+    /// The source: untrusted text.
     pub source: String,
     /// The task's id if the source is a task; 0 otherwise.
     pub pid: u32,
@@ -131,7 +131,7 @@ pub struct Taker {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Columns)]
 #[schemars(transform = describe::<Self>)]
 pub struct SpikeSource {
-    /// The source: hostile input. Tasks of one name count as one.
+    /// The source: untrusted text. Tasks of one name count as one.
     #[column(name)]
     pub source: String,
     /// Number of spikes of which it took the most time.

@@ -66,7 +66,7 @@ pub fn read(text: &str, source: &str) -> Result<(Preset, Vec<String>), String> {
         }
     };
     let smallest = &rows[0];
-    let of_all = Network {
+    let network = Network {
         gap_per_byte: segments.last().map_or_else(PerByte::default, |last| net(last, smallest).gap_per_byte),
         ..net(first, smallest)
     };
@@ -94,7 +94,7 @@ pub fn read(text: &str, source: &str) -> Result<(Preset, Vec<String>), String> {
         known.push("a fitted g or G is below 0, and was taken for 0: the measurement was disturbed".into());
     }
     let source = format!("netgauge loggp, {}", one_line(source));
-    Ok((Preset { net: of_all, ranges, source, hosts: Vec::new(), date: String::new() }, known))
+    Ok((Preset { net: network, ranges, source, hosts: Vec::new(), date: String::new() }, known))
 }
 
 /// The range of sizes of one protocol.

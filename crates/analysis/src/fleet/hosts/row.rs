@@ -68,7 +68,7 @@ pub struct Events {
 /// A source of one host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct HostSource {
-    /// Its name, which a process or a driver chose: hostile input.
+    /// Its name, which a process or a driver chose: untrusted text.
     pub source: String,
     /// The time that it took.
     pub total_ns: u64,
@@ -90,12 +90,12 @@ struct Loss {
     observed_ns: f64,
 }
 
-/// Summarises a recording. `sources` are those of the node, as [`of_the_node`] returns them.
+/// Summarises a recording. `sources` are those of the node, as [`sum_over_cpus`] returns them.
 pub(super) fn row(recording: &Recording, sources: Option<&[SourceRow]>) -> HostRow {
     let manifest = &recording.manifest;
     let (losses, times) = match manifest.method {
         Method::Detour => detours(recording),
-        Method::Fwq | Method::Ftq => (of_quanta(recording), None),
+        Method::Fwq | Method::Ftq => (losses_from_quanta(recording), None),
         Method::Kernel | Method::Phases if sources.is_some() => intervals(recording),
         Method::Kernel | Method::Phases | Method::Histogram => (Vec::new(), None),
     };
@@ -135,7 +135,7 @@ fn binding(facts: &quell_recording::RankFacts) -> Binding {
 }
 
 /// The sources that belong to the node: without quell and the program whose phases were recorded.
-pub(super) fn of_the_node(recording: &Recording, mut sources: Vec<SourceRow>) -> Vec<SourceRow> {
+pub(super) fn sum_over_cpus(recording: &Recording, mut sources: Vec<SourceRow>) -> Vec<SourceRow> {
     let programs = programs(recording);
     sources.retain(|row| !row.own && !programs.contains(&row.source));
     sources
@@ -166,17 +166,17 @@ fn top(sources: &[SourceRow]) -> Option<HostSource> {
 }
 
 fn detours(recording: &Recording) -> (Vec<Loss>, Option<Vec<u64>>) {
-    let of_trace = |trace: &quell_recording::Trace| Loss {
+    let loss = |trace: &quell_recording::Trace| Loss {
         cpu: trace.cpu.0,
         lost_ns: trace.noise().map(|detour| detour.duration.as_nanos() as f64).sum(),
         observed_ns: trace.observed().as_nanos() as f64,
     };
     let times =
         recording.traces.iter().flat_map(|trace| trace.noise()).map(|detour| detour.duration.as_nanos());
-    (recording.traces.iter().map(of_trace).collect(), Some(times.collect()))
+    (recording.traces.iter().map(loss).collect(), Some(times.collect()))
 }
 
-fn of_quanta(recording: &Recording) -> Vec<Loss> {
+fn losses_from_quanta(recording: &Recording) -> Vec<Loss> {
     let of_cpu = |one: crate::overview::QuantaOverview| Loss {
         cpu: one.cpu,
         lost_ns: one.span_ns as f64 * one.overhead_percent / 100.0,

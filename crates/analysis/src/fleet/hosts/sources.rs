@@ -15,7 +15,7 @@ use crate::attribution::{Class, SourceRow};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema, Columns)]
 #[schemars(transform = describe::<Self>)]
 pub struct SourceOverHosts {
-    /// Its name, which a process or a driver chose: hostile input.
+    /// Its name, which a process or a driver chose: untrusted text.
     #[column(name)]
     pub source: String,
     /// Number of hosts on which it was seen.

@@ -43,8 +43,8 @@ pub(in crate::track) enum Fact {
     /// The innermost region turns out to be a call, which began with the region; `depth` regions are open around it. If `depth` is
     /// `None`, a call without a region begins now.
     CallBegin { region: u32, depth: Option<usize> },
-    /// The call ends. `in_vain` if it polled without success.
-    CallEnd { in_vain: bool },
+    /// The call ends. `unsuccessful` if it polled without success.
+    CallEnd { unsuccessful: bool },
     /// The event refers to something that the archive does not define.
     Undefined(UndefinedName),
     /// A message is sent.

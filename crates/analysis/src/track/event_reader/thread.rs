@@ -241,7 +241,7 @@ impl Thread {
 
     fn end_call(&mut self, kind_of: impl Fn(u32) -> CallKind) {
         if let Some(call) = self.call.take() {
-            self.push(Fact::CallEnd { in_vain: !call.did && kind_of(call.region).polls });
+            self.push(Fact::CallEnd { unsuccessful: !call.did && kind_of(call.region).polls });
         }
     }
 }

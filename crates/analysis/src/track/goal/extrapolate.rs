@@ -12,7 +12,7 @@ use super::{Extrapolation, GoalError, MOST_OPERATIONS};
 
 /// The schedule of this number of ranks. Sizes and work per rank stay the same.
 pub(super) fn schedule(regular: &Regular, to: Extrapolation) -> Result<Schedule, GoalError> {
-    let Some(grid) = regular.grid.of_ranks(to.ranks, regular.ways()) else {
+    let Some(grid) = regular.grid.resized(to.ranks, regular.ways()) else {
         return Err(GoalError::NoGrid { ranks: to.ranks, grid: regular.grid.words() });
     };
     let mut random = Pcg64Mcg::seed_from_u64(to.seed);

@@ -90,7 +90,7 @@ impl Grid {
 
     /// A grid of the same kind for this number of ranks, as balanced as possible, with the larger dimensions where this one has them; `None` if
     /// there is none in which these offsets lead to other ranks.
-    pub fn of_ranks<'a>(&self, ranks: u32, mut ways: impl Iterator<Item = &'a Offset>) -> Option<Self> {
+    pub fn resized<'a>(&self, ranks: u32, mut ways: impl Iterator<Item = &'a Offset>) -> Option<Self> {
         let mut places: Vec<usize> = (0..self.dims.len()).collect();
         places.sort_by_key(|place| std::cmp::Reverse(self.dims[*place]));
         let mut dims = vec![1; self.dims.len()];
@@ -151,8 +151,8 @@ mod tests {
     #[test]
     fn larger_dimensions_stay_where_they_are() {
         let grid = Grid { dims: vec![2, 6], periodic: vec![false, true] };
-        let larger = grid.of_ranks(128, [vec![1, -1]].iter());
+        let larger = grid.resized(128, [vec![1, -1]].iter());
         assert_eq!(larger.map(|grid| grid.dims), Some(vec![8, 16]));
-        assert_eq!(grid.of_ranks(7, [vec![1, -1]].iter()), None);
+        assert_eq!(grid.resized(7, [vec![1, -1]].iter()), None);
     }
 }

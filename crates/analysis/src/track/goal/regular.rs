@@ -86,7 +86,7 @@ impl Regular {
         if self.ways().next().is_none() {
             return "no messages but those of collectives".to_owned();
         }
-        let larger = self.grid.of_ranks(ranks, self.ways());
+        let larger = self.grid.resized(ranks, self.ways());
         let larger = larger.map_or_else(String::new, |grid| format!(", now {}", grid.words()));
         let guessed = if self.guessed {
             "; of two ranks each is before and behind the other: sends are taken to go up, receives to come from below"

@@ -123,7 +123,7 @@ struct SequenceBuilder<'a> {
     entered: (u64, u64),
     call: Option<OpenCall>,
     /// Duration of the last call, if it polled without success.
-    in_vain: Option<u64>,
+    unsuccessful: Option<u64>,
     begun: FxHashMap<OperationId, u32>,
 }
 
@@ -141,7 +141,7 @@ impl<'a> SequenceBuilder<'a> {
             totals: vec![0; sources],
             entered: (0, 0),
             call: None,
-            in_vain: None,
+            unsuccessful: None,
             begun: FxHashMap::default(),
         }
     }
@@ -166,7 +166,7 @@ impl<'a> SequenceBuilder<'a> {
                 }
                 self.begin_call(polls);
             }
-            Fact::CallEnd { in_vain } => self.end_call(in_vain),
+            Fact::CallEnd { unsuccessful } => self.end_call(unsuccessful),
             Fact::Send { operation, message, bytes } => {
                 let message = self.message(message, bytes);
                 let place = self.push(Operation::Send(message));
@@ -252,7 +252,7 @@ impl<'a> SequenceBuilder<'a> {
         let time = end.saturating_sub(self.since);
         let signed = |ns: u64| i64::try_from(ns).unwrap_or(i64::MAX);
         let idle = signed(time.saturating_sub(noise));
-        if self.in_vain.take().is_some_and(|last| polls && polls_again(idle, signed(last))) {
+        if self.unsuccessful.take().is_some_and(|last| polls && polls_again(idle, signed(last))) {
             return;
         }
         let noise = noise.saturating_add(self.debt);
@@ -261,13 +261,13 @@ impl<'a> SequenceBuilder<'a> {
         self.work = self.work.saturating_add(time - taken);
     }
 
-    fn end_call(&mut self, in_vain: bool) {
+    fn end_call(&mut self, unsuccessful: bool) {
         let Some(mut call) = self.call.take() else { return };
         call.done.sort_unstable();
         for place in call.done {
             self.push(Operation::Wait(place));
         }
-        self.in_vain = in_vain.then(|| self.now.saturating_sub(call.entered));
+        self.unsuccessful = unsuccessful.then(|| self.now.saturating_sub(call.entered));
         (self.since, self.noise) = (self.now, 0);
     }
 

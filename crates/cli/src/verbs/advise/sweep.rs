@@ -94,7 +94,7 @@ impl Sweepable for CostsOfSources {
             costs(&nodes, &Job::Phases(options), most, &|_, _| ()).map_err(|error| error.to_string())
         });
         match found {
-            Ok(costs) => (0..unit.points.len()).flat_map(|point| of_point(&costs, point)).collect(),
+            Ok(costs) => (0..unit.points.len()).flat_map(|point| rows_of_point(&costs, point)).collect(),
             Err(reason) => {
                 let row = |point| Row { point, cells: Err(reason.clone()) };
                 (0..unit.points.len()).map(row).collect()
@@ -139,7 +139,7 @@ struct Cost<'a> {
 }
 
 /// A row for each source, or one row with an error if there is no noise.
-fn of_point(costs: &Costs, point: usize) -> Vec<Row> {
+fn rows_of_point(costs: &Costs, point: usize) -> Vec<Row> {
     let scale = costs.scales[point];
     let of_source = |source: &Source| {
         let cost = source.costs[point];

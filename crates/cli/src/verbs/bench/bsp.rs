@@ -29,7 +29,7 @@ pub fn run(args: &BenchBsp, printer: Printer) -> anyhow::Result<Outcome> {
     quell_request::positive(args.quantum, "--quantum")?;
     quell_request::positive(args.duration, "--duration")?;
     let counts = ranks(&args.job)?;
-    let cpus = Cpus::of_this_machine()?.allowed.len();
+    let cpus = Cpus::from_this_machine()?.allowed.len();
     if args.predict.is_some() && counts.iter().any(|&n| n as usize > cpus) && args.job.launcher_args.is_none()
     {
         return Err(Usage(format!(
@@ -98,7 +98,7 @@ fn job<'a>(args: &'a BenchBsp, site: &'a Site, several: bool, count: u32) -> Job
 
 /// Records the noise of the CPUs that ranks are bound to first.
 fn record_noise(args: &BenchBsp, count: u32, output: &Path, printer: Printer) -> anyhow::Result<NodeNoise> {
-    let mut cpus = Cpus::of_this_machine()?.one_of_each_core_first();
+    let mut cpus = Cpus::from_this_machine()?.one_of_each_core_first();
     cpus.truncate(count as usize);
     cpus.sort_unstable();
     let half = Nanos::from_nanos(args.duration.as_nanos() / 2);
@@ -114,7 +114,7 @@ fn record_noise(args: &BenchBsp, count: u32, output: &Path, printer: Printer) ->
     };
     let manifest = record::record(&plan, SourcesMode::Off, false, output, printer)?;
     anyhow::ensure!(manifest.state != State::Interrupted, "interrupted while the node's noise was recorded");
-    noise::of_recording(&Recording::open(output)?)
+    noise::from_recording(&Recording::open(output)?)
 }
 
 fn predictions(

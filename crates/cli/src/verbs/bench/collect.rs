@@ -33,12 +33,12 @@ pub fn rank_files(folder: &Path) -> anyhow::Result<(Vec<RankFile>, Vec<String>)>
 /// Adds the ranks' phases to the recordings of their hosts, and creates recordings that do not exist. Times are divided by `scale`, the
 /// factor by which the run was scaled; 0 means 1.
 pub fn hosts(folder: &Path, files: &[RankFile], scale: f64) -> anyhow::Result<Vec<HostRun>> {
-    let mut of_host: BTreeMap<&str, Vec<&RankFile>> = BTreeMap::new();
+    let mut per_host: BTreeMap<&str, Vec<&RankFile>> = BTreeMap::new();
     for file in files {
-        of_host.entry(file.facts.get("host").map_or("node", String::as_str)).or_default().push(file);
+        per_host.entry(file.facts.get("host").map_or("node", String::as_str)).or_default().push(file);
     }
     let clocks = Clocks::from_files(files);
-    of_host.into_iter().map(|(host, files)| host_run(folder, host, &files, &clocks, scale)).collect()
+    per_host.into_iter().map(|(host, files)| host_run(folder, host, &files, &clocks, scale)).collect()
 }
 
 /// The host runs that a folder already holds.
@@ -58,7 +58,7 @@ pub fn open(folder: &Path) -> anyhow::Result<Vec<HostRun>> {
 }
 
 /// The path of a host's file in the folder of a run.
-pub fn of_host(folder: &Path, host: &str, extension: &str) -> PathBuf {
+pub fn host_file(folder: &Path, host: &str, extension: &str) -> PathBuf {
     folder.join(format!("{}.{extension}", file_name(host)))
 }
 
@@ -69,7 +69,7 @@ fn host_run(
     clocks: &Clocks,
     scale: f64,
 ) -> anyhow::Result<HostRun> {
-    let path = of_host(folder, host, "quell");
+    let path = host_file(folder, host, "quell");
     let mut manifest = if path.exists() {
         let recording = Recording::open(&path)?;
         if recording.manifest.mpi.is_some() {
@@ -114,7 +114,7 @@ fn unwatched(path: &Path, folder: &Path, host: &str, files: &[&RankFile]) -> any
     let wall = files.iter().filter_map(|file| file.number::<u64>("unix_ns")).min();
     manifest.zero_monotonic_ns = Some(first);
     manifest.zero_unix_ns = wall;
-    let why = fs_err::read_to_string(of_host(folder, host, "unknown")).ok();
+    let why = fs_err::read_to_string(host_file(folder, host, "unknown")).ok();
     if let Some(why) = why {
         let unknown_because = Some(why.trim().to_owned());
         manifest.sources = Some(SourcesFacts { unknown_because, ..SourcesFacts::default() });
@@ -148,7 +148,7 @@ fn phases(rank: u32, series: &Series, zero: u64, scale: f64) -> anyhow::Result<V
 }
 
 fn rank_facts(rank: u32, file: &RankFile, series: &Series, clocks: &Clocks) -> RankFacts {
-    let (clock_offset_ns, clock_error_ns) = clocks.of_node(file.number("node").unwrap_or(0));
+    let (clock_offset_ns, clock_error_ns) = clocks.node_clock(file.number("node").unwrap_or(0));
     RankFacts {
         rank,
         pid: file.number("pid").unwrap_or(0),
@@ -187,7 +187,7 @@ impl Clocks {
         Self(clocks)
     }
 
-    fn of_node(&self, node: u32) -> (i64, u64) {
+    fn node_clock(&self, node: u32) -> (i64, u64) {
         self.0.get(&node).copied().unwrap_or_default()
     }
 }

@@ -30,7 +30,7 @@ pub enum Document {
 /// The document of all runs of one command. Runs that finished no phase are left out, unless all of them are such.
 pub fn build(runs: &[Run], seed: u64) -> anyhow::Result<Document> {
     if let Some(run) = runs.first().filter(|run| run.facts.bench == LOGGP) {
-        return Ok(Document::Loggp(of_loggp(run)?));
+        return Ok(Document::Loggp(build_loggp(run)?));
     }
     let whole: Vec<(&Run, Job)> = runs.iter().filter_map(|run| Some((run, run.job().ok()?))).collect();
     let Some((first, _)) = whole.first() else {
@@ -48,19 +48,19 @@ pub fn build(runs: &[Run], seed: u64) -> anyhow::Result<Document> {
             };
             Document::Allreduce(allreduce::together(whole.iter().map(each).collect()))
         }
-        "halo" => Document::Halo(of_halo(&whole)),
-        "fwq" => Document::Fwq(whole.iter().map(|(run, _)| of_fwq(run)).collect()),
+        "halo" => Document::Halo(build_halo(&whole)),
+        "fwq" => Document::Fwq(whole.iter().map(|(run, _)| build_fwq(run)).collect()),
         _ => Document::Bsp(
             whole
                 .iter()
-                .map(|(run, job)| of_bsp(&run.folder, &run.facts, job, &run.hosts, seed))
+                .map(|(run, job)| build_bsp(&run.folder, &run.facts, job, &run.hosts, seed))
                 .collect::<anyhow::Result<_>>()?,
         ),
     })
 }
 
 /// The runs with the most ranks per node are those on full nodes.
-fn of_halo(runs: &[(&Run, Job)]) -> Halo {
+fn build_halo(runs: &[(&Run, Job)]) -> Halo {
     let mut layouts: std::collections::BTreeMap<std::cmp::Reverse<u32>, Rounds> = Default::default();
     let mut warnings = Vec::new();
     for (run, job) in runs {
@@ -76,7 +76,13 @@ fn of_halo(runs: &[(&Run, Job)]) -> Halo {
 }
 
 /// The document of a run, with the prediction from its folder.
-fn of_bsp(folder: &Path, facts: &RunFacts, job: &Job, hosts: &[HostRun], seed: u64) -> anyhow::Result<Bsp> {
+fn build_bsp(
+    folder: &Path,
+    facts: &RunFacts,
+    job: &Job,
+    hosts: &[HostRun],
+    seed: u64,
+) -> anyhow::Result<Bsp> {
     let mut document = bsp::analyse(job, facts, hosts, seed);
     let path = folder.join(PREDICTION);
     if path.exists() {
@@ -90,13 +96,13 @@ fn of_bsp(folder: &Path, facts: &RunFacts, job: &Job, hosts: &[HostRun], seed: u
 }
 
 /// The network parameters, from the files of the ranks.
-pub fn of_loggp(run: &Run) -> anyhow::Result<loggp::Document> {
+pub fn build_loggp(run: &Run) -> anyhow::Result<loggp::Document> {
     loggp::analyse(&collect::rank_files(&run.folder.join("ranks"))?.0).map_err(anyhow::Error::msg)
 }
 
-fn of_fwq(run: &Run) -> Fwq {
+fn build_fwq(run: &Run) -> Fwq {
     let sides: Vec<RankSide<'_>> =
-        run.hosts.iter().flat_map(|host| RankSide::of_recording(&host.recording, &host.phases)).collect();
+        run.hosts.iter().flat_map(|host| RankSide::from_recording(&host.recording, &host.phases)).collect();
     let mut document = fwq::analyse(&sides, Some(run.facts.quantum_ns));
     document.warnings.extend(crowded(&run.hosts));
     document.warnings.extend(unknown_sources(&run.hosts));

@@ -37,7 +37,7 @@ pub fn run(args: &BenchLoggp, printer: Printer) -> anyhow::Result<Outcome> {
         "complete" => {}
         _ => anyhow::bail!("interrupted before the measurement was complete: no network is written"),
     }
-    let found = document::of_loggp(&run)?;
+    let found = document::build_loggp(&run)?;
     document::show(&document::Document::Loggp(found.clone()), Some(&site.folder), args.job.json, printer)?;
     let date = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
     for kind in &found.kinds {

@@ -7,7 +7,7 @@ use std::process::{Command, ExitCode, ExitStatus};
 
 use quell_node::machine;
 
-use super::collect::of_host;
+use super::collect::host_file;
 use crate::args::{BenchNode, SourcesMode};
 use crate::kernel_side::record as record_kernel;
 use crate::printer::Printer;
@@ -18,7 +18,7 @@ pub fn run(args: &BenchNode, printer: Printer) -> anyhow::Result<ExitCode> {
     // SAFETY: a plain system call.
     unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM) };
     let host = machine::host().unwrap_or_else(|| "node".into());
-    let file = |extension: &str| of_host(&args.out, &host, extension);
+    let file = |extension: &str| host_file(&args.out, &host, extension);
     let mut command = Command::new(&args.command[0]);
     command.args(&args.command[1..]);
     if args.sources == SourcesMode::Off || !is_first(&file("first"))? {

@@ -40,7 +40,8 @@ pub(super) fn write(recording: &Recording, output: &Path) -> anyhow::Result<()> 
     let manifest = &recording.manifest;
     let mut regions = Regions::default();
     let cpus: Vec<Cpu> = manifest.cpus.iter().map(|facts| facts.cpu).collect();
-    let lines: Vec<Vec<Slice>> = cpus.iter().map(|cpu| of_cpu(recording, *cpu, &mut regions)).collect();
+    let lines: Vec<Vec<Slice>> =
+        cpus.iter().map(|cpu| slices_of_cpu(recording, *cpu, &mut regions)).collect();
     let host = manifest.host.clone().map(|host| one_line(&host));
     let location = |(thread, cpu): (u32, &Cpu)| Location {
         id: cpu.0.into(),
@@ -74,7 +75,7 @@ pub(super) fn write(recording: &Recording, output: &Path) -> anyhow::Result<()> 
     Ok(())
 }
 
-fn of_cpu(recording: &Recording, cpu: Cpu, regions: &mut Regions) -> Vec<Slice> {
+fn slices_of_cpu(recording: &Recording, cpu: Cpu, regions: &mut Regions) -> Vec<Slice> {
     let mut all = Vec::new();
     for trace in recording.traces.iter().filter(|trace| trace.cpu == cpu) {
         for detour in &trace.detours {

@@ -34,7 +34,7 @@ impl Target {
         match word {
             "otf2" => Self::Otf2,
             "openmetrics" => Self::OpenMetrics,
-            word => Self::File(Format::of_word(word).unwrap_or(Format::Netgauge)),
+            word => Self::File(Format::from_name(word).unwrap_or(Format::Netgauge)),
         }
     }
 

@@ -37,7 +37,7 @@ pub fn run(args: &Replay, printer: Printer) -> anyhow::Result<Outcome> {
     let noise = Noise::from_nodes(&nodes)?;
     let factor = noise.factor(args.scale, args.coverage);
     let plan = Plan {
-        cpus: Cpus::of_this_machine()?.one_of_each_core_first(),
+        cpus: Cpus::from_this_machine()?.one_of_each_core_first(),
         quantum: options.quantum,
         scale: factor,
         tracks: noise.tracks()?,
@@ -98,7 +98,7 @@ fn options(args: &Replay) -> anyhow::Result<Options> {
             "--overhead, --cpus, --baseline, --phase-at and --output are for a command: leave them out with --emulate",
         );
     }
-    Ok(Options { replicates: 0, ..args.job.options(&Defaults::of_an_emulation())? })
+    Ok(Options { replicates: 0, ..args.job.options(&Defaults::for_emulation())? })
 }
 
 fn jobs(options: &Options) -> anyhow::Result<Vec<Job>> {

@@ -157,8 +157,8 @@ fn plan(args: &Replay, order: &Order, compiled: &Compiled, scale: f64, noise: &[
         kept: coverage.kept,
         merged: coverage.merged,
         dropped: coverage.dropped,
-        detours_percent: 100.0 * coverage.of_detours(),
-        time_percent: 100.0 * coverage.of_time(),
+        detours_percent: 100.0 * coverage.detours_share(),
+        time_percent: 100.0 * coverage.time_share(),
     }
 }
 
@@ -172,7 +172,7 @@ pub fn name(context: Context) -> &'static str {
 }
 
 /// The context with a name.
-pub fn of_name(name: ContextName) -> Context {
+pub fn from_name(name: ContextName) -> Context {
     match name {
         ContextName::Boundary => Context::Boundary,
         ContextName::Timer => Context::Timer,

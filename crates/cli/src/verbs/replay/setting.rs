@@ -31,7 +31,7 @@ const CAREFUL_GAP_NS: u64 = 64_000;
 pub fn context(args: &Replay, printer: Printer) -> anyhow::Result<Context> {
     let program = args.command.first().map(String::as_str).unwrap_or_default();
     let context = match args.context {
-        Some(context) => prepare::of_name(context),
+        Some(context) => prepare::from_name(context),
         None if starts_ranks(&args.command)
             || Launched::here().is_some_and(|copy| copy.among_several())
             || args.command.is_empty() =>
@@ -83,7 +83,7 @@ pub struct DisturbedCpus {
 
 /// The requested CPUs, or all but one.
 pub fn disturbed(args: &Replay) -> anyhow::Result<DisturbedCpus> {
-    let machine = Cpus::of_this_machine()?;
+    let machine = Cpus::from_this_machine()?;
     let wanted = args.cpus.as_ref().map(|list| list.0.as_slice());
     if let Some(wanted) = wanted {
         machine.check(wanted).map_err(|error| Usage(error.to_string()))?;
@@ -110,20 +110,22 @@ pub fn cost(
                 smallest_gap_ns: found.overhead_ns,
             }
         }
-        (_, None) => match (calibrate(Cpus::of_this_machine()?.allowed.last().copied(), period_ns), given) {
-            // On a CPU that is too busy to calibrate, the given overhead is used with the most careful gap.
-            (Err(CalibrationError::Silent { .. }), Some(given)) => {
-                Cost { overhead_ns: given, early_ns: 0, smallest_gap_ns: CAREFUL_GAP_NS.max(2 * given) }
-            }
-            (found, _) => {
-                let found = found?;
-                Cost {
-                    overhead_ns: found.overhead_ns,
-                    early_ns: found.early_ns,
-                    smallest_gap_ns: found.apart_ns(),
+        (_, None) => {
+            match (calibrate(Cpus::from_this_machine()?.allowed.last().copied(), period_ns), given) {
+                // On a CPU that is too busy to calibrate, the given overhead is used with the most careful gap.
+                (Err(CalibrationError::Silent { .. }), Some(given)) => {
+                    Cost { overhead_ns: given, early_ns: 0, smallest_gap_ns: CAREFUL_GAP_NS.max(2 * given) }
+                }
+                (found, _) => {
+                    let found = found?;
+                    Cost {
+                        overhead_ns: found.overhead_ns,
+                        early_ns: found.early_ns,
+                        smallest_gap_ns: found.apart_ns(),
+                    }
                 }
             }
-        },
+        }
     };
     cost.overhead_ns = given.unwrap_or(cost.overhead_ns);
     Ok(cost)

@@ -142,7 +142,7 @@ impl Place {
             let disturbed = setting::disturbed(args)?;
             return Ok(Self { cpu: disturbed.cpus[0], disturbed: Some(disturbed) });
         }
-        let machine = Cpus::of_this_machine()?;
+        let machine = Cpus::from_this_machine()?;
         let wanted = args.cpus.as_ref().map(|list| list.0.as_slice());
         machine.check(wanted.unwrap_or_default()).map_err(|error| Usage(error.to_string()))?;
         // The first CPU usually has the most interrupts.

@@ -97,7 +97,7 @@ fn planned(args: &TuneTry, root: &Root, catalogue: &Catalogue, id: &str) -> anyh
     let audit = audited(root, catalogue, &options(&args.options), Some(&only))?;
     let cpus = match &args.watch {
         Some(list) => {
-            Cpus::of_this_machine()?.check(&list.0).map_err(|e| Usage(e.to_string()))?;
+            Cpus::from_this_machine()?.check(&list.0).map_err(|e| Usage(e.to_string()))?;
             list.0.clone()
         }
         None => watched(&audit)?,

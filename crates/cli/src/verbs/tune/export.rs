@@ -17,7 +17,7 @@ use quell_request::Usage;
 /// Writes the export into a folder, or prints it.
 pub fn run(args: &TuneExport, printer: Printer) -> anyhow::Result<Outcome> {
     let export = match (args.form, &args.plan) {
-        (ExportForm::Bindings, _) => of_this_node(args, &root(args.sysroot.as_deref())?)?,
+        (ExportForm::Bindings, _) => export_this_node(args, &root(args.sysroot.as_deref())?)?,
         (_, None) => return Err(Usage("this format needs a PLAN (`quell tune plan -o PLAN`)".into()).into()),
         (ExportForm::Tuned, Some(plan)) => tuned(&read_plan(plan)?),
         (ExportForm::Shell, Some(plan)) => shell(&read_plan(plan)?),
@@ -33,7 +33,7 @@ pub fn run(args: &TuneExport, printer: Printer) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-fn of_this_node(args: &TuneExport, root: &Root) -> anyhow::Result<Export> {
+fn export_this_node(args: &TuneExport, root: &Root) -> anyhow::Result<Export> {
     if args.plan.is_some() {
         return Err(Usage("bindings depend on this node, not on a plan: leave PLAN out".into()).into());
     }

@@ -40,7 +40,7 @@ pub struct Palette {
 
 impl Palette {
     /// With colours, unless NO_COLOR is set (no-color.org).
-    pub fn of_environment() -> Self {
+    pub fn from_environment() -> Self {
         Self { colours: std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) }
     }
 

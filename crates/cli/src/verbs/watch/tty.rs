@@ -42,7 +42,7 @@ impl Tty {
         execute!(io::stdout(), terminal::EnterAlternateScreen, cursor::Hide)?;
         let terminal = Terminal::new(CrosstermBackend::new(io::stdout()))?;
         let board = Board { title, ..Board::default() };
-        let palette = Palette::of_environment();
+        let palette = Palette::from_environment();
         let mut tty = Self { terminal, view, palette, board, held: None, _given_back: given_back };
         tty.draw()?;
         Ok(tty)

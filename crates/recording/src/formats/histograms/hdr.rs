@@ -101,7 +101,7 @@ impl Log {
         if tag.is_empty() {
             return Ok((Cpu(0), 0, HistogramKind::Latency));
         }
-        if let Some(series) = of_tag(tag) {
+        if let Some(series) = series_from_tag(tag) {
             return Ok(series);
         }
         // 0 is for values without a tag.
@@ -118,7 +118,7 @@ fn tag((cpu, thread, kind): Series) -> String {
     format!("cpu{cpu}.thread{thread}.{kind}")
 }
 
-fn of_tag(tag: &str) -> Option<Series> {
+fn series_from_tag(tag: &str) -> Option<Series> {
     let mut parts = tag.split('.');
     let cpu = parts.next()?.strip_prefix("cpu")?.parse().ok()?;
     let thread = parts.next()?.strip_prefix("thread")?.parse().ok()?;

@@ -69,22 +69,22 @@ impl File {
         match key {
             "Core" if self.cpus.is_empty() => self.cpus = numbers(values)?.into_iter().map(Cpu).collect(),
             "Core" => return Err("a second run begins: give a file for each".into()),
-            "Maximum" => self.max = self.of_all(values)?,
-            "Duration" => self.seconds = self.of_all(values)?,
+            "Maximum" => self.max = self.parse_all(values)?,
+            "Duration" => self.seconds = self.parse_all(values)?,
             _ => {
                 let Some(label) = key.strip_suffix("(us)") else { return Ok(()) };
                 let label = label.trim().parse().map_err(|_| format!("`{}` is no bucket", printable(key)))?;
                 if self.buckets.last().is_some_and(|(last, _)| *last >= label) {
                     return Err(format!("the bucket {label} does not rise"));
                 }
-                let counts = self.of_all(values)?;
+                let counts = self.parse_all(values)?;
                 self.buckets.push((label, counts));
             }
         }
         Ok(())
     }
 
-    fn of_all<T: std::str::FromStr>(&self, values: &str) -> Result<Vec<T>, String> {
+    fn parse_all<T: std::str::FromStr>(&self, values: &str) -> Result<Vec<T>, String> {
         let found = numbers(values)?;
         if found.is_empty() || found.len() != self.cpus.len() {
             return Err(format!(

@@ -71,7 +71,7 @@ pub(in super::super) fn read_events(text: &str) -> Result<Content, String> {
         let name = fields.next().unwrap_or_default().trim();
         let names = &mut all.names;
         let what = match kind {
-            10 => What::Enter(Key::Vector(id), of_x86_vector(id, names)),
+            10 => What::Enter(Key::Vector(id), source_of_x86_vector(id, names)),
             11 => What::Exit(Key::Vector(id)),
             20 => What::Enter(Key::Irq(id), events::irq(if name == "-" { "unnamed" } else { name }, names)),
             21 => What::Exit(Key::Irq(id)),
@@ -90,7 +90,7 @@ pub(in super::super) fn read_events(text: &str) -> Result<Content, String> {
 }
 
 /// The source of a vector of Linux on x86-64 (arch/x86/include/asm/irq_vectors.h).
-fn of_x86_vector(id: u32, names: &mut super::Names) -> crate::Source {
+fn source_of_x86_vector(id: u32, names: &mut super::Names) -> crate::Source {
     let name = match id {
         236 => "local_timer",
         246 => "irq_work",

@@ -125,12 +125,12 @@ impl Event<'_> {
             ],
             Self::Detour(_) => Vec::new(),
             Self::Quantum(quantum) => vec![number("work", quantum.work)],
-            Self::Interval(cpu, interval) => of_interval(*cpu, interval),
+            Self::Interval(cpu, interval) => annotations_of(*cpu, interval),
         }
     }
 }
 
-fn of_interval(cpu: Cpu, interval: &Interval) -> Vec<DebugAnnotation> {
+fn annotations_of(cpu: Cpu, interval: &Interval) -> Vec<DebugAnnotation> {
     let number = |name, value: u32| (value != 0).then(|| DebugAnnotation::number(name, value.into()));
     let text = |name, value: &Option<_>| {
         value.as_ref().map(|value: &std::sync::Arc<str>| DebugAnnotation::text(name, one_line(value)))

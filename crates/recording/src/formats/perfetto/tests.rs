@@ -36,7 +36,7 @@ fn recording(detours: Vec<Detour>, intervals: Vec<Interval>) -> Recording {
     let mut manifest = Manifest::new(Method::Detour, State::Complete);
     manifest.zero_monotonic_ns = Some(ZERO);
     manifest.zero_unix_ns = Some(1_700_000_000_000_000_000);
-    manifest.cpus = vec![CpuFacts::of_span(Cpu(3), span)];
+    manifest.cpus = vec![CpuFacts::from_span(Cpu(3), span)];
     Recording {
         path: PathBuf::from("a.quell"),
         manifest,

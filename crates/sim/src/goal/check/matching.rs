@@ -89,15 +89,15 @@ impl<'a> Tally<'a> {
         self.pairs.len() as u64
     }
 
-    fn of_pair(&self, pair: Pair) -> u64 {
+    fn count_of_pair(&self, pair: Pair) -> u64 {
         self.below(|other| *other <= pair) - self.below(|other| *other < pair)
     }
 
-    fn of_rank(&self, rank: u32) -> u64 {
+    fn count_of_rank(&self, rank: u32) -> u64 {
         self.below(|other| other.0 <= rank) - self.below(|other| other.0 < rank)
     }
 
-    fn of_tag(&self, tag: u32) -> u64 {
+    fn count_of_tag(&self, tag: u32) -> u64 {
         let below = |limit: &dyn Fn(&u32) -> bool| self.tags.partition_point(limit) as u64;
         below(&|other| *other <= tag) - below(&|other| *other < tag)
     }
@@ -163,8 +163,11 @@ impl Matching<'_> {
     fn takers(&self, from: u32, tag: u32) -> u64 {
         let receives = &self.receives;
         match tag {
-            ANY => receives.of_rank(from) + receives.of_rank(ANY),
-            _ => [(from, tag), (ANY, tag), (from, ANY), (ANY, ANY)].map(|p| receives.of_pair(p)).iter().sum(),
+            ANY => receives.count_of_rank(from) + receives.count_of_rank(ANY),
+            _ => [(from, tag), (ANY, tag), (from, ANY), (ANY, ANY)]
+                .map(|p| receives.count_of_pair(p))
+                .iter()
+                .sum(),
         }
     }
 
@@ -173,9 +176,9 @@ impl Matching<'_> {
         let sends = &self.sends;
         match (from, tag) {
             (ANY, ANY) => sends.all(),
-            (ANY, _) => sends.of_tag(tag) + sends.of_tag(ANY),
-            (_, ANY) => sends.of_rank(from),
-            _ => sends.of_pair((from, tag)) + sends.of_pair((from, ANY)),
+            (ANY, _) => sends.count_of_tag(tag) + sends.count_of_tag(ANY),
+            (_, ANY) => sends.count_of_rank(from),
+            _ => sends.count_of_pair((from, tag)) + sends.count_of_pair((from, ANY)),
         }
     }
 

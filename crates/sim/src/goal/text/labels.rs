@@ -62,7 +62,7 @@ impl Labels {
     }
 
     /// The label of an operation, if it has one.
-    pub(super) fn of_op(&self, op: u32) -> Option<(&[u8], Label)> {
+    pub(super) fn label_of(&self, op: u32) -> Option<(&[u8], Label)> {
         // Labels are defined in the order of their operations.
         let index = self.labels.binary_search_by_key(&op, |label| label.op).ok()?;
         let label = self.labels[index];

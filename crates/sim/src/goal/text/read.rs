@@ -197,7 +197,7 @@ impl<'n> Reader<'n> {
     fn look_for_defect(&mut self, rank: u32, at: At) -> Result<(), Fault> {
         let Some(error) = self.builder.as_mut().and_then(ScheduleBuilder::take_defect) else { return Ok(()) };
         let BuildError::Op { op, defect, .. } = error else { return Ok(()) };
-        let label = self.labels.of_op(op);
+        let label = self.labels.label_of(op);
         let at = match (&defect, &label) {
             (Defect::Cycle(_), Some((_, label))) => {
                 At { line: label.line, column: usize::from(label.column) }
@@ -222,7 +222,7 @@ impl<'n> Reader<'n> {
 
     fn name(&self, op: u32) -> String {
         let number = || format!("operation {}", u64::from(op) + 1);
-        self.labels.of_op(op).map_or_else(number, |(name, _)| format!("`{}`", shown(name)))
+        self.labels.label_of(op).map_or_else(number, |(name, _)| format!("`{}`", shown(name)))
     }
 
     /// Finishes at the end of the file.

@@ -7,12 +7,12 @@ use crate::loggops::{Kind, Program};
 /// For each rank, bytes sent and bytes received.
 fn moved(name: &str, params: &Params) -> Vec<(u64, u64)> {
     let steps = by_name(name, params).unwrap();
-    let of_kind = |freed: &[(u64, u32, u32)], kind| {
+    let by_kind = |freed: &[(u64, u32, u32)], kind| {
         let shapes = freed.iter().map(|&(_, shape, _)| steps.shapes()[shape as usize]);
         shapes.filter(|shape| shape.kind == kind).map(|shape| shape.size).sum()
     };
     let ranks = play(&steps, 0).freed;
-    ranks.iter().map(|freed| (of_kind(freed, Kind::Send), of_kind(freed, Kind::Recv))).collect()
+    ranks.iter().map(|freed| (by_kind(freed, Kind::Send), by_kind(freed, Kind::Recv))).collect()
 }
 
 fn sizes() -> impl Iterator<Item = Params> {

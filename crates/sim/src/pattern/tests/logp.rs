@@ -84,7 +84,7 @@ impl Costs {
     }
 }
 
-fn of_ranks(ranks: u32) -> Params {
+fn params(ranks: u32) -> Params {
     Params { ranks, ..Params::default() }
 }
 
@@ -107,8 +107,8 @@ fn loggopsim(bytes: u64) -> Costs {
 
 #[test]
 fn a_dissemination_of_1024_ranks_takes_what_loggopsim_says() {
-    assert_eq!(loggopsim(8).finish_together("dissemination", of_ranks(1024)), 55_420);
-    assert_eq!(loggopsim(1).finish_together("dissemination", of_ranks(1024)), 10 * (2 * 1500 + 2500));
+    assert_eq!(loggopsim(8).finish_together("dissemination", params(1024)), 55_420);
+    assert_eq!(loggopsim(1).finish_together("dissemination", params(1024)), 10 * (2 * 1500 + 2500));
 }
 
 proptest! {
@@ -118,7 +118,7 @@ proptest! {
     /// busy until (P − 2)·S + o + b·O.
     #[test]
     fn linear_scatter(costs in costs(), ranks in 2u32..200) {
-        let finish = costs.finish("linear-scatter", of_ranks(ranks));
+        let finish = costs.finish("linear-scatter", params(ranks));
         let sends = costs.between_sends();
         prop_assert_eq!(finish[0], u64::from(ranks - 2) * sends + costs.sending(costs.bytes));
         for (before, &at) in (0..).zip(&finish[1..]) {
@@ -129,7 +129,7 @@ proptest! {
     /// All messages arrive together, and the root receives them R apart: (P − 2)·R + hop. The others finish at o + b·O.
     #[test]
     fn linear_gather(costs in costs(), ranks in 2u32..200) {
-        let finish = costs.finish("linear-gather", of_ranks(ranks));
+        let finish = costs.finish("linear-gather", params(ranks));
         prop_assert_eq!(finish[0], u64::from(ranks - 2) * costs.between_receives() + costs.hop(costs.bytes));
         prop_assert!(finish[1..].iter().all(|&at| at == costs.sending(costs.bytes)));
     }
@@ -138,7 +138,7 @@ proptest! {
     /// hop. The bits of a rank from the highest on give its time; its own last send starts (m − 1)·S later.
     #[test]
     fn binomial_bcast_of_powers_of_two(costs in costs(), levels in 1u32..9) {
-        let finish = costs.finish("binomial-bcast", of_ranks(1 << levels));
+        let finish = costs.finish("binomial-bcast", params(1 << levels));
         let sends = costs.between_sends();
         for (rank, &at) in (0u32..).zip(&finish) {
             let (mut time, mut below) = (0, levels);
@@ -156,7 +156,7 @@ proptest! {
     /// its own 2ᵐ blocks.
     #[test]
     fn binomial_gather_of_powers_of_two(costs in costs(), levels in 1u32..9) {
-        let finish = costs.finish("binomial-gather", of_ranks(1 << levels));
+        let finish = costs.finish("binomial-gather", params(1 << levels));
         let gathered = |levels: u32| (0..levels).map(|level| costs.hop(costs.bytes << level)).sum::<u64>();
         let Network { overhead, latency, gap_per_byte, overhead_per_byte, .. } = costs.net;
         let bytes = ((1 << levels) - 1) * costs.bytes - u64::from(levels);
@@ -173,7 +173,7 @@ proptest! {
     #[test]
     fn dissemination(costs in costs(), ranks in 2u32..300, iterations in 1u32..4) {
         let rounds = u64::from((ranks - 1).ilog2() + 1) * u64::from(iterations);
-        let finish = costs.finish_together("dissemination", Params { iterations, ..of_ranks(ranks) });
+        let finish = costs.finish_together("dissemination", Params { iterations, ..params(ranks) });
         prop_assert_eq!(finish, rounds * costs.hop(costs.bytes));
     }
 
@@ -183,7 +183,7 @@ proptest! {
     fn nway_dissemination_of_whole_rounds(costs in costs(), nway in 1u32..4, rounds in 1u32..4) {
         let sends = u64::from(nway - 1);
         prop_assume!(sends * costs.between_sends() + costs.sending(costs.bytes) <= costs.net.latency + costs.net.overhead);
-        let params = Params { nway, ..of_ranks((nway + 1).pow(rounds)) };
+        let params = Params { nway, ..params((nway + 1).pow(rounds)) };
         let round = sends * costs.between_receives() + costs.hop(costs.bytes);
         // The next round's first send must find its interface free.
         prop_assume!(sends * costs.between_sends() + costs.on_the_wire() <= round);
@@ -193,7 +193,7 @@ proptest! {
     /// Each round is one hop and the work of combining: log₂ P·(hop + w).
     #[test]
     fn recursive_doubling_of_powers_of_two(costs in costs(), levels in 1u32..8, reduce in 0u64..4) {
-        let params = Params { reduce_per_byte: PerByte::from_nanos(reduce), ..of_ranks(1 << levels) };
+        let params = Params { reduce_per_byte: PerByte::from_nanos(reduce), ..params(1 << levels) };
         let round = costs.hop(costs.bytes) + reduce * costs.bytes;
         let finish = costs.finish_together("allreduce-recursive-doubling", params);
         prop_assert_eq!(finish, u64::from(levels) * round);
@@ -205,7 +205,7 @@ proptest! {
         let costs = Costs { bytes: costs.bytes << levels, ..costs };
         prop_assume!(costs.sending(costs.bytes / 2) <= costs.net.overhead + costs.net.latency);
         prop_assume!(costs.on_the_wire() <= costs.hop(1));
-        let params = Params { reduce_per_byte: PerByte::from_nanos(reduce), ..of_ranks(1 << levels) };
+        let params = Params { reduce_per_byte: PerByte::from_nanos(reduce), ..params(1 << levels) };
         let round = |level: u32| 2 * costs.hop(costs.bytes >> (level + 1)) + reduce * (costs.bytes >> (level + 1));
         let finish = costs.finish_together("allreduce-rabenseifner", params);
         prop_assert_eq!(finish, (0..levels).map(round).sum::<u64>());
@@ -216,7 +216,7 @@ proptest! {
     fn ring_allreduce(costs in costs(), ranks in 2u32..60, reduce in 0u64..4) {
         let chunk = costs.bytes;
         let costs = Costs { bytes: chunk * u64::from(ranks), ..costs };
-        let params = Params { reduce_per_byte: PerByte::from_nanos(reduce), ..of_ranks(ranks) };
+        let params = Params { reduce_per_byte: PerByte::from_nanos(reduce), ..params(ranks) };
         let finish = costs.finish_together("allreduce-ring", params);
         prop_assert_eq!(finish, u64::from(ranks - 1) * (2 * costs.hop(chunk) + reduce * chunk));
     }
@@ -225,7 +225,7 @@ proptest! {
     #[test]
     fn alltoall_and_allgather(costs in costs(), ranks in 2u32..60) {
         for name in ["alltoall-pairwise", "allgather-ring"] {
-            let finish = costs.finish_together(name, of_ranks(ranks));
+            let finish = costs.finish_together(name, params(ranks));
             prop_assert_eq!(finish, u64::from(ranks - 1) * costs.hop(costs.bytes));
         }
     }
@@ -233,7 +233,7 @@ proptest! {
     /// Each superstep is the work and the collective.
     #[test]
     fn bulk_synchronous(costs in costs(), ranks in 2u32..100, work_ns in 1u64..100_000, iterations in 1u32..5) {
-        let params = Params { work_ns, iterations, ..of_ranks(ranks) };
+        let params = Params { work_ns, iterations, ..params(ranks) };
         let step = work_ns + u64::from((ranks - 1).ilog2() + 1) * costs.hop(costs.bytes);
         prop_assert_eq!(costs.finish_together("bsp", params), u64::from(iterations) * step);
     }
@@ -244,7 +244,7 @@ proptest! {
 #[test]
 fn a_training_step_hides_all_allreduces_but_the_last() {
     let costs = loggopsim(4 * 8 * 100);
-    let params = Params { buckets: 4, work_ns: 3_000_000, optimizer_ns: 5_000, iterations: 3, ..of_ranks(8) };
+    let params = Params { buckets: 4, work_ns: 3_000_000, optimizer_ns: 5_000, iterations: 3, ..params(8) };
     let last = 14 * costs.hop(100);
     assert!(last < 2_000_000 / 4);
     let finish = costs.finish_under(Rules::Physical, "training-step", params);
@@ -267,7 +267,7 @@ fn a_sweep_fills_its_pipeline_twice_in_full_and_twice_to_the_next_corner() {
     };
     for (x, y) in [(1, 1), (1, 6), (5, 1), (2, 2), (3, 7), (6, 4)] {
         for blocks in [1, 2, 9] {
-            let params = Params { dims: vec![x, y], blocks, work_ns: 100, ..of_ranks(x * y) };
+            let params = Params { dims: vec![x, y], blocks, work_ns: 100, ..params(x * y) };
             let finish = Costs { net, bytes: 8 }.finish_under(Rules::Physical, "sweep", params);
             let in_blocks = 8 * blocks + 2 * (y - 1) + 2 * (x + y - 2);
             assert_eq!(

@@ -29,6 +29,6 @@ fn every(ranks: u32) -> Vec<(&'static str, Params)> {
     let other =
         Params { bytes: 7, nway: 3, root: ranks - 1, node_ranks: 3, periodic: true, ..reducing.clone() };
     let names = LIST.iter().flat_map(|entry| [entry.name].into_iter().chain(entry.aliases.iter().copied()));
-    let of_name = |name| [(name, base.clone()), (name, reducing.clone()), (name, other.clone())];
-    names.flat_map(of_name).collect()
+    let variants = |name| [(name, base.clone()), (name, reducing.clone()), (name, other.clone())];
+    names.flat_map(variants).collect()
 }

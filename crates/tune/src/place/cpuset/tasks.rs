@@ -66,7 +66,7 @@ pub fn keeps_its_own(root: &Root, id: u32, all: &[Cpu], inside: &[Cpu]) -> bool 
         return true;
     }
     let narrow = !all.iter().all(|cpu| cpus.contains(cpu));
-    narrow && stat(root, &folder).is_some_and(|stat| stat.of_kernel())
+    narrow && stat(root, &folder).is_some_and(|stat| stat.is_kernel_thread())
 }
 
 /// The CPUs or memory nodes of a set.

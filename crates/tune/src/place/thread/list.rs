@@ -33,13 +33,13 @@ pub struct Process {
 
 /// All kernel threads, by id.
 pub fn kernel_threads(root: &Root) -> Vec<Task> {
-    let kernel = all(root).filter(|(_, stat)| stat.of_kernel());
+    let kernel = all(root).filter(|(_, stat)| stat.is_kernel_thread());
     kernel.filter_map(|(folder, stat)| task(root, &folder, stat)).collect()
 }
 
 /// All processes except kernel threads, by id.
 pub fn processes(root: &Root) -> Vec<Process> {
-    let others = all(root).filter(|(_, stat)| !stat.of_kernel());
+    let others = all(root).filter(|(_, stat)| !stat.is_kernel_thread());
     others.map(|(_, stat)| Process { pid: stat.pid, start: stat.start, comm: stat.comm }).collect()
 }
 
@@ -60,7 +60,7 @@ pub fn threads_of(root: &Root, pid: u32) -> Result<Vec<Task>, Trouble> {
 
 /// The only kernel thread that has a name now: the kernel ends some of its threads and starts new ones when a setting changes.
 pub fn successor(root: &Root, comm: &str) -> Option<Task> {
-    let mut named = all(root).filter(|(_, stat)| stat.of_kernel() && stat.comm == comm);
+    let mut named = all(root).filter(|(_, stat)| stat.is_kernel_thread() && stat.comm == comm);
     let (folder, stat) = named.next()?;
     if named.next().is_some() { None } else { task(root, &folder, stat) }
 }

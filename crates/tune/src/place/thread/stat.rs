@@ -39,7 +39,7 @@ impl Stat {
     }
 
     /// Whether it is a kernel thread.
-    pub fn of_kernel(&self) -> bool {
+    pub fn is_kernel_thread(&self) -> bool {
         self.flags & KERNEL_THREAD != 0
     }
 }
@@ -97,7 +97,7 @@ mod tests {
             let stat = parse(line(comm, 0x0420_0000).as_bytes()).unwrap();
             assert_eq!((stat.comm.as_str(), stat.pid, stat.start), (comm, 12, 777), "{comm}");
             assert_eq!((stat.priority, stat.policy), (5, 1));
-            assert!(stat.bound() && stat.of_kernel());
+            assert!(stat.bound() && stat.is_kernel_thread());
         }
         let stat = parse(b"12 (\xff\xfe) S 2 0 0 0 -1 0").map(|stat| stat.comm);
         assert_eq!(stat, None);

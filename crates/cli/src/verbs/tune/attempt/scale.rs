@@ -24,7 +24,7 @@ pub fn predict(
         ..Options::new(args.ranks.0.clone())
     };
     let side = |recordings: &[Recording]| {
-        let noise = recordings.iter().filter_map(|recording| noise::of_recording(recording).ok());
+        let noise = recordings.iter().filter_map(|recording| noise::from_recording(recording).ok());
         let noise: Vec<_> = noise.collect();
         // Recordings are joined, because a few ranks would draw from the first ones only.
         let noise = NodeNoise::joined("all recordings", &noise).map_or(noise, |all| vec![all]);

@@ -65,12 +65,12 @@ pub(super) fn each(
         let size = u64::from(page_size).min((data.all.len() - data.at) as u64);
         let page = data.take(size)?;
         let page = data.over(page);
-        lost = lost.saturating_add(of_page(page, layout, each)?);
+        lost = lost.saturating_add(read_page(page, layout, each)?);
     }
     Ok(lost)
 }
 
-fn of_page(mut page: Bytes<'_>, layout: Layout, each: &mut Each<'_>) -> Result<u64, String> {
+fn read_page(mut page: Bytes<'_>, layout: Layout, each: &mut Each<'_>) -> Result<u64, String> {
     let mut time = page.u64()?;
     page.at = layout.commit;
     let commit = page.number(layout.commit_size)?;
