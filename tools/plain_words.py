@@ -60,9 +60,9 @@ REFUSED = (
 
 # Parts of names: `lost_beside` and `MostTold` have two each. `NOBODY` is Linux's user.
 NAMES = (
-    Refused(r"told|said", "what it is: `warnings`, `printed`, `reported`, `message`"),
+    Refused(r"(?:un)?told|(?:un)?said", "what it is: `warnings`, `printed`, `reported`, `message`"),
     Refused(r"beside", "the relation: `next_to`, `with_probe`, `context`"),
-    Refused(r"nobody|somebody|meanwhile", "who or when: `absent`, `other`, `during`"),
+    Refused(r"nobody|somebody|everybody|meanwhile", "who or when: `absent`, `other`, `all_ranks`, `during`"),
     Refused(r"stretch(?:es|ed)?", "`range`, `time_range`, `scaled`"),
     Refused(r"sights?|habits?|deeds?|wish(?:es)?", "`state`, `scenario`, `operation`, `options`"),
     Refused(r"doze|thrift|pacer", "`sleep`, `divisor`, `calibrated_work`"),

@@ -15,6 +15,10 @@ def parse(text: str) -> dict[str, Any]:
     return cast("dict[str, Any]", json.loads(text))
 
 
+Applicability: TypeAlias = "Literal['possible', 'by-hand', 'on', 'impossible', 'cannot-tell']"
+"""Whether a mitigation can be applied."""
+
+
 ArchiveWarning: TypeAlias = "BreaksOffWarning | LeavesUnenteredWarning | LeavesOpenWarning | CounterBackwardsWarning | ClockBackwardsWarning | EndsBeforeCauseWarning | UndefinedWarning | NeverSentWarning | NeverReceivedWarning | RanksMissingWarning | NotLeftWarning | RanksDisagreeWarning | EndsWithinWarning | WithoutFinalizeWarning"
 """A gap or a contradiction in an archive. Times `at_ns` count from the beginning of the run."""
 
@@ -50,10 +54,6 @@ RecordingWarning: TypeAlias = "CoarseClockWarning | BuffersNotLockedWarning | Cp
 
 RulesName: TypeAlias = "Literal['compatible', 'physical']"
 """A set of rules."""
-
-
-Standing: TypeAlias = "Literal['possible', 'by-hand', 'on', 'impossible', 'cannot-tell']"
-"""Whether a mitigation can be applied."""
 
 
 StartName: TypeAlias = "Literal['independent', 'together', 'offsets']"
@@ -1406,7 +1406,7 @@ class Leave(TypedDict):
     """Number of CPUs of a node."""
 
     pays_from_ranks: NotRequired[int | None]
-    """The smallest of these scales from which on it pays if noise stays where it is; null if it never does."""
+    """The smallest of these scales from which it pays off if noise stays where it is; null if it never does."""
 
     pays_moved_from_ranks: NotRequired[int | None]
     """The same if movable noise moves to the free CPU."""
@@ -1831,6 +1831,37 @@ class OtherKindWarning(TypedDict):
     """The source."""
 
 
+class OutlierCause(TypedDict):
+    """Why a node is an outlier."""
+
+    excess_ns_per_s: float
+    """The source's time in excess of the typical value, in ns per second of a CPU."""
+
+    figure: Figure
+    """The figure that is high."""
+
+    says: str
+    """All this in a sentence."""
+
+    seen_on: int
+    """Number of nodes on which this source was seen at all."""
+
+    source: str
+    """The source, without the numbers of workers (`task:kworker`): untrusted text.
+
+    `all noise`; `unattributed`; or, if sources are unknown, a band of durations, `detours around 1ms`.
+    """
+
+    times_typical: NotRequired[float | None]
+    """The ratio of the value to the median; null if the median is zero."""
+
+    typical: float
+    """The median of all nodes."""
+
+    value: float
+    """The node's value."""
+
+
 class OwnNoiseWarning(TypedDict):
     """The machine's own noise made injected detours longer."""
 
@@ -2000,7 +2031,7 @@ class Proposal(TypedDict):
     risk: str
     """The risk: `low`, `medium`, `high`, `external`."""
 
-    standing: Standing
+    standing: Applicability
     """Whether it can be applied."""
 
     title: str
@@ -3135,7 +3166,7 @@ class TypicalSource(TypedDict):
     """Events per second of a CPU, median of all nodes. In tables: `per s and CPU`."""
 
     source: str
-    """The source, as in `Why`. In tables: `typical source`."""
+    """The source, as in `OutlierCause`. In tables: `typical source`."""
 
 
 class Unattributed(TypedDict):
@@ -3207,7 +3238,7 @@ class UnlikeNode(TypedDict):
     node: str
     """The recording's name."""
 
-    why: list[Why]
+    why: list[OutlierCause]
     """The sources that make it an outlier, by time in excess of the typical value."""
 
 
@@ -3234,37 +3265,6 @@ class WholeMicrosecondsWarning(TypedDict):
 
     of: MicrosecondTimes
     """The times in question."""
-
-
-class Why(TypedDict):
-    """Why a node is an outlier."""
-
-    excess_ns_per_s: float
-    """The source's time in excess of the typical value, in ns per second of a CPU."""
-
-    figure: Figure
-    """The figure that is high."""
-
-    says: str
-    """All this in a sentence."""
-
-    seen_on: int
-    """Number of nodes on which this source was seen at all."""
-
-    source: str
-    """The source, without the numbers of workers (`task:kworker`): untrusted text.
-
-    `all noise`; `unattributed`; or, if sources are unknown, a band of durations, `detours around 1ms`.
-    """
-
-    times_typical: NotRequired[float | None]
-    """The ratio of the value to the median; null if the median is zero."""
-
-    typical: float
-    """The median of all nodes."""
-
-    value: float
-    """The node's value."""
 
 
 class WithoutCostWarning(TypedDict):

@@ -18,8 +18,8 @@ use std::collections::BTreeMap;
 
 pub use cost::FleetJob;
 pub use document::{
-    Cost, Difference, Figure, Fleet, SCHEMA, Scale, SlowNode, TypicalSource, UnlikeNode, Unread, Why,
-    WorstShare,
+    Cost, Difference, Figure, Fleet, OutlierCause, SCHEMA, Scale, SlowNode, TypicalSource, UnlikeNode,
+    Unread, WorstShare,
 };
 pub use outliers::FEWEST_NODES;
 pub use summary::NodeSummary;
@@ -70,7 +70,10 @@ pub fn fleet(
 }
 
 /// Compares each node with those that were recorded in the same way. The typical values are those of the largest such group.
-fn compare(nodes: &[NodeSummary], warnings: &mut Vec<Warning>) -> (Vec<Vec<Why>>, Vec<TypicalSource>) {
+fn compare(
+    nodes: &[NodeSummary],
+    warnings: &mut Vec<Warning>,
+) -> (Vec<Vec<OutlierCause>>, Vec<TypicalSource>) {
     let mut groups: BTreeMap<(String, bool), Vec<usize>> = BTreeMap::new();
     for (at, node) in nodes.iter().enumerate() {
         groups.entry((node.method.to_string(), node.sources_known)).or_default().push(at);

@@ -93,7 +93,7 @@ pub struct Injected {
 
 /// A recording, divided into injected and own detours.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Parted {
+pub struct SplitTrace {
     /// Detours during which time was burned.
     pub emulated: Trace,
     /// All other detours: the machine's own.
@@ -105,7 +105,7 @@ pub struct Parted {
 }
 
 /// Separates injected detours from the machine's own: a detour is injected if it holds a part of a burn. Both are ordered by start.
-pub fn part(recorded: &Trace, injected: &[Injected]) -> Parted {
+pub fn split_injected(recorded: &Trace, injected: &[Injected]) -> SplitTrace {
     let within = |event: &&Injected| {
         event.start_ns >= recorded.span.start.as_nanos() && event.end_ns <= recorded.span.end.as_nanos()
     };
@@ -125,7 +125,7 @@ pub fn part(recorded: &Trace, injected: &[Injected]) -> Parted {
     all += events.count() as u64;
     let of =
         |detours| Trace { detours, ..Trace { cpu: recorded.cpu, span: recorded.span, detours: Vec::new() } };
-    Parted { emulated: of(emulated), own: of(own), injected: all, seen }
+    SplitTrace { emulated: of(emulated), own: of(own), injected: all, seen }
 }
 
 /// A trace with all its times divided by a factor.
@@ -145,7 +145,7 @@ pub struct Sides<'a> {
     /// Its traces.
     pub original: &'a [Trace],
     /// The probe's recording under emulation, divided, not scaled back.
-    pub parted: &'a Parted,
+    pub parted: &'a SplitTrace,
     /// The probe's recording before the emulation.
     pub before: &'a Trace,
     /// The factor by which the noise was scaled.
@@ -256,7 +256,7 @@ mod tests {
         let recorded = trace(&[(100, 50), (300, 10), (500, 100), (900, 5)], 1000);
         // One within a detour, two in one, one that the probe did not see, one after the end.
         let events = [event(110, 140), event(400, 410), event(510, 520), event(550, 590), event(2000, 2100)];
-        let parted = part(&recorded, &events);
+        let parted = split_injected(&recorded, &events);
         assert_eq!(parted.emulated, trace(&[(100, 50), (500, 100)], 1000));
         assert_eq!(parted.own, trace(&[(300, 10), (900, 5)], 1000));
         assert_eq!((parted.injected, parted.seen), (4, 3));
@@ -269,7 +269,7 @@ mod tests {
         let scaled = scaled_back(&original[0], 1.0 / 3.0);
         let events: Vec<Injected> =
             scaled.detours.iter().map(|d| event(d.start.as_nanos(), d.end().as_nanos())).collect();
-        let parted = part(&scaled, &events);
+        let parted = split_injected(&scaled, &events);
         let before = trace(&[(5, 10)], 1_000_000);
         let sides =
             Sides { name: "x", original: &original, parted: &parted, before: &before, scale: 3.0, seed: 1 };

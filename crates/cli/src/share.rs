@@ -84,7 +84,7 @@ impl Share {
     }
 
     /// Whether this process prints the result of all.
-    pub fn speaks(&self) -> bool {
+    pub fn prints_result(&self) -> bool {
         self.index == 0
     }
 }
@@ -208,7 +208,7 @@ mod tests {
             })
             .collect();
         assert!((0..100).all(|piece| shares.iter().filter(|share| share.holds(piece)).count() == 1));
-        assert_eq!(shares.iter().filter(|share| share.speaks()).count(), 1);
+        assert_eq!(shares.iter().filter(|share| share.prints_result()).count(), 1);
     }
 
     #[test]

@@ -44,7 +44,7 @@ const TICK_FUNCTIONS: [&str; 2] = ["tick_nohz_handler", "tick_sched_timer"];
 pub struct Plan {
     /// CPUs on which everything is recorded.
     pub cpus: Vec<Cpu>,
-    /// Whether threads are followed, from [`Recorder::children_of_this_thread`] on, on whichever CPU they run.
+    /// Whether threads are followed, from [`Recorder::follow_children_started_by`] on, on whichever CPU they run.
     pub follow: bool,
     /// Whether a process that requests the container is followed from then on, with all its threads and what they start.
     pub adopt: bool,
@@ -144,7 +144,7 @@ impl Recorder {
     ///
     /// # Errors
     /// [`KernelError::Refused`] where nothing can be followed.
-    pub fn children_of_this_thread<T>(&self, start: impl FnOnce() -> T) -> Result<T, KernelError> {
+    pub fn follow_children_started_by<T>(&self, start: impl FnOnce() -> T) -> Result<T, KernelError> {
         // SAFETY: the call has no preconditions.
         let tid = unsafe { libc::gettid() }.to_ne_bytes();
         let slots = &self.skeleton.maps.slots;

@@ -149,7 +149,7 @@ pub(crate) fn current_cpu() -> Option<Cpu> {
 
 /// The position of a CPU in the machine's topology.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct CpuTopology {
     /// Physical core within the package.
     pub core: Option<u32>,
     /// Package (socket).
@@ -159,14 +159,14 @@ pub struct Place {
 }
 
 /// The position of a CPU, as far as sysfs shows it.
-pub fn place(cpu: Cpu) -> Place {
+pub fn place(cpu: Cpu) -> CpuTopology {
     let folder = format!("/sys/devices/system/cpu/cpu{cpu}");
     let number =
         |name: &str| read_line(&format!("{folder}/topology/{name}")).and_then(|text| text.parse().ok());
     let numa_node = fs::read_dir(&folder).ok().and_then(|entries| {
         entries.flatten().find_map(|entry| entry.file_name().to_str()?.strip_prefix("node")?.parse().ok())
     });
-    Place { core: number("core_id"), package: number("physical_package_id"), numa_node }
+    CpuTopology { core: number("core_id"), package: number("physical_package_id"), numa_node }
 }
 
 /// The first line of a small file of /proc or /sys, if it can be read.

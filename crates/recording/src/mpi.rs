@@ -56,7 +56,7 @@ impl Comm {
     }
 
     /// The world ranks that take part in its collectives.
-    pub fn everybody(&self) -> impl Iterator<Item = u32> + Clone {
+    pub fn all_world_ranks(&self) -> impl Iterator<Item = u32> + Clone {
         self.members.iter().chain(self.remote.iter().flatten()).copied()
     }
 }

@@ -265,7 +265,7 @@ impl Thread {
         }
         self.left_ns = now;
         if call.is_some_and(|call| call.finalize) {
-            load::settle();
+            load::sync_report();
             PROCESS.state.store(OVER, Ordering::Release);
         }
     }

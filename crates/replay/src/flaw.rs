@@ -2,7 +2,7 @@
 
 /// Why a file is not a valid schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Flaw {
+pub enum ScheduleError {
     /// Shorter than its head says, or than a head.
     Torn,
     /// Not written by quell.
@@ -16,12 +16,12 @@ pub enum Flaw {
     /// A group or a track points outside of its table.
     Table,
     /// Starts that do not form a progress clock.
-    Track,
+    ProgressClockView,
     /// Noise under which a program would make no progress.
     Starves,
 }
 
-impl Flaw {
+impl ScheduleError {
     /// The reason as text.
     pub fn reason(self) -> &'static str {
         match self {
@@ -31,7 +31,7 @@ impl Flaw {
             Self::Checksum => "it was changed or damaged after it was written",
             Self::Head => "a number in its header is out of bounds",
             Self::Table => "a table in it points outside",
-            Self::Track => "the times of a trace in it do not increase",
+            Self::ProgressClockView => "the times of a trace in it do not increase",
             Self::Starves => {
                 "its noise comes too often, lasts too long or takes too much for timers and signals"
             }

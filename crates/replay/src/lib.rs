@@ -1,6 +1,6 @@
 //! Burns recorded noise inside a program that is not aware of it.
 //!
-//! A flat file, the [`schedule`], says when each rank loses its CPU and for how long. A [`Track`] is one CPU's part of it:
+//! A flat file, the [`schedule`], says when each rank loses its CPU and for how long. A [`ProgressClockView`] is one CPU's part of it:
 //! a progress clock like `quell-sim`'s (docs/concepts/progress-clock.md). `quell-node` writes the file; this crate reads it and burns
 //! the noise. The crate runs inside other people's jobs, so it uses only libc, no allocator, and cannot panic.
 //!
@@ -21,7 +21,7 @@ pub mod timer;
 mod track;
 
 pub use launched::Launched;
-pub use track::{Ahead, Track};
+pub use track::{Ahead, ProgressClockView};
 
 #[cfg(all(any(feature = "boundary", feature = "timer"), not(test)))]
 #[panic_handler]

@@ -5,9 +5,9 @@ use core::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
 use crate::launched::Launched;
 use crate::report::{self, Field, Report};
-use crate::schedule::{Context, Flaw, HEAD, Head, Schedule, Seat};
+use crate::schedule::{Context, HEAD, Head, RankAssignment, Schedule, ScheduleError};
 use crate::spin;
-use crate::track::Track;
+use crate::track::ProgressClockView;
 
 /// The variable that names the schedule.
 pub const SCHEDULE: &CStr = c"QUELL_REPLAY";
@@ -19,7 +19,7 @@ pub const REPORT_NAME: &str = "report.";
 const MOST_REPORTS: c_int = 4096;
 
 const WITHOUT_NOISE: &str = "this process runs without noise";
-const UNTOLD: &str = "this process's noise is not reported";
+const NOT_REPORTED: &str = "this process's noise is not reported";
 
 /// The noise of this process.
 #[derive(Debug)]
@@ -27,9 +27,9 @@ pub struct Loaded {
     /// Head and tables.
     pub schedule: Schedule<'static>,
     /// This process's place in the job.
-    pub seat: Seat,
+    pub seat: RankAssignment,
     /// Its noise.
-    pub track: Track<'static>,
+    pub track: ProgressClockView<'static>,
     /// Where it reports what it did.
     pub report: Report<'static>,
     /// When the trace began for all ranks, on this host's CLOCK_MONOTONIC.
@@ -72,9 +72,9 @@ fn open(path: &CStr, context: Context) -> Result<Option<Loaded>, &'static str> {
     let size = file.size()?;
     let mut first = [0u64; HEAD];
     file.read(&mut first, 0)?;
-    let head = Head::from_words(&first).map_err(Flaw::reason)?;
+    let head = Head::from_words(&first).map_err(ScheduleError::reason)?;
     if head.words.checked_mul(8) != Some(size) {
-        return Err(Flaw::Torn.reason());
+        return Err(ScheduleError::Torn.reason());
     }
     if head.context != context {
         return Err("it is for another context");
@@ -85,14 +85,14 @@ fn open(path: &CStr, context: Context) -> Result<Option<Loaded>, &'static str> {
     }
     let tables = memory(head.tables_end())?;
     file.read(tables, 0)?;
-    let schedule = Schedule::from_words(tables).map_err(Flaw::reason)?;
+    let schedule = Schedule::from_words(tables).map_err(ScheduleError::reason)?;
     let seat = schedule.seat(rank.unwrap_or(0));
-    let entry = schedule.entry(seat.track).ok_or(Flaw::Table.reason())?;
+    let entry = schedule.entry(seat.track).ok_or(ScheduleError::Table.reason())?;
     let words = memory(entry.words())?;
     file.read(words, entry.first)?;
-    let track = entry.read(words).map_err(Flaw::reason)?;
+    let track = entry.read(words).map_err(ScheduleError::reason)?;
     if context == Context::Timer {
-        track.bearable().map_err(Flaw::reason)?;
+        track.bearable().map_err(ScheduleError::reason)?;
     }
     let since = spin::wall_ns().saturating_sub(head.epoch_ns);
     let epoch_ns = spin::now_ns().wrapping_sub(since);
@@ -105,12 +105,12 @@ fn open(path: &CStr, context: Context) -> Result<Option<Loaded>, &'static str> {
         (Field::Pid, unsafe { libc::getpid() } as u64),
         (Field::Rank, rank.unwrap_or(u64::MAX)),
         (Field::Node, seat.node),
-        (Field::Track, seat.track),
+        (Field::ProgressClockView, seat.track),
         (Field::Name0, name0),
         (Field::Name1, name1),
     ];
     facts.iter().for_each(|&(field, value)| report.set(field, value));
-    report.offer(if context == Context::Boundary { Field::AskedNs } else { Field::TookNs });
+    report.export_as_injected_ns(if context == Context::Boundary { Field::AskedNs } else { Field::TookNs });
     Ok(Some(Loaded { schedule, seat, track, report, epoch_ns }))
 }
 
@@ -173,7 +173,7 @@ impl File {
             };
             match got {
                 1.. => done = done.wrapping_add(got as usize),
-                0 => return Err(Flaw::Torn.reason()),
+                0 => return Err(ScheduleError::Torn.reason()),
                 // SAFETY: the address of this thread's errno.
                 _ if unsafe { *libc::__errno_location() } == libc::EINTR => {}
                 _ => return Err("it cannot be read"),
@@ -196,7 +196,7 @@ impl Drop for File {
 /// Memory for this many words, never freed.
 fn memory(words: u64) -> Result<&'static mut [u64], &'static str> {
     let count = usize::try_from(words).ok().filter(|count| *count > 0);
-    let bytes = count.and_then(|count| count.checked_mul(8)).ok_or(Flaw::Head.reason())?;
+    let bytes = count.and_then(|count| count.checked_mul(8)).ok_or(ScheduleError::Head.reason())?;
     match map(bytes, -1) {
         // SAFETY: zeroed, aligned memory of this size that has no other owner and is never unmapped.
         Some(place) => Ok(unsafe { core::slice::from_raw_parts_mut(place.cast(), count.unwrap_or(0)) }),
@@ -220,13 +220,13 @@ fn report_file(folder: &CStr, words: usize) -> Option<*mut c_void> {
     // SAFETY: the array has the length that is passed, and stays NUL-terminated.
     unsafe { libc::gethostname(host.as_mut_ptr(), host.len().wrapping_sub(1)) };
     let Some(file) = (0..MOST_REPORTS).find_map(|number| new_file(folder, &host, number)).flatten() else {
-        complain(folder, "no report can be written there", UNTOLD);
+        complain(folder, "no report can be written there", NOT_REPORTED);
         return None;
     };
     // Blocks are allocated now: on a full disk, a later write to the mapping would end the program by SIGBUS.
     // SAFETY: a plain call on our own descriptor.
     if unsafe { libc::posix_fallocate(file.0, 0, bytes as i64) } != 0 {
-        complain(folder, "there is no room for a report", UNTOLD);
+        complain(folder, "there is no room for a report", NOT_REPORTED);
         return None;
     }
     let place = map(bytes, file.0)?;
@@ -269,7 +269,7 @@ static SETTLED: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
 static SETTLED_BYTES: AtomicUsize = AtomicUsize::new(0);
 
 /// Makes the report's current contents visible to other hosts.
-pub fn settle() {
+pub fn sync_report() {
     let place = SETTLED.load(Ordering::Acquire);
     if !place.is_null() {
         // SAFETY: this many bytes are mapped there, and never unmapped.
@@ -284,7 +284,7 @@ static END: extern "C" fn() = end;
 
 #[cfg(all(any(feature = "boundary", feature = "timer"), not(test)))]
 extern "C" fn end() {
-    settle();
+    sync_report();
 }
 
 /// Maps a file, or anonymous memory if the descriptor is -1.

@@ -29,7 +29,7 @@ pub enum Field {
     /// Node in the schedule.
     Node,
     /// Track in the schedule.
-    Track,
+    ProgressClockView,
     /// Threads that get noise.
     Threads,
     /// MPI calls, or timers that expired.
@@ -138,7 +138,7 @@ static BURNED: AtomicPtr<AtomicU64> = AtomicPtr::new(core::ptr::null_mut());
 
 impl Report<'static> {
     /// Makes [`quell_injected_ns`] return this field from now on.
-    pub fn offer(&self, field: Field) {
+    pub fn export_as_injected_ns(&self, field: Field) {
         if let Some(word) = self.words.get(field as usize) {
             BURNED.store(core::ptr::from_ref(word).cast_mut(), Ordering::Release);
         }

@@ -7,16 +7,16 @@
 //! | tracks × 4 | a CPU's noise: CPU, number of detours, index of its words, their checksum |
 //! | places | draws of where in a trace to start: one per node, one for all, or one per phase, depending on the sync mode |
 //! | skews | how much later than the others each node starts, in ns; may be empty |
-//! | … | per track: starts, then useful starts, one more of each than it has detours (see [`Track`]) |
+//! | … | per track: starts, then useful starts, one more of each than it has detours (see [`ProgressClockView`]) |
 //!
 //! All times are nanoseconds as they are burned, with the scale already applied. If a job has more nodes or phases than the lists of places
 //! and skews have entries, the lists repeat.
 
 use core::num::NonZeroU64;
 
-pub use crate::flaw::Flaw;
+pub use crate::flaw::ScheduleError;
 pub use crate::track::LONGEST_NS;
-use crate::track::Track;
+use crate::track::ProgressClockView;
 
 /// The first word: `QUELLRPL`.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"QUELLRPL");
@@ -131,24 +131,25 @@ impl Head {
     ///
     /// # Errors
     /// For values that are not valid.
-    pub fn from_words(words: &[u64; HEAD]) -> Result<Self, Flaw> {
-        let [MAGIC, version, total, checksum, ..] = *words else { return Err(Flaw::Magic) };
+    pub fn from_words(words: &[u64; HEAD]) -> Result<Self, ScheduleError> {
+        let [MAGIC, version, total, checksum, ..] = *words else { return Err(ScheduleError::Magic) };
         if version != VERSION {
-            return Err(Flaw::Version);
+            return Err(ScheduleError::Version);
         }
         let word = |index: usize| words.get(index).copied().unwrap_or(0);
-        let count = |index: usize| Some(word(index)).filter(|&count| count <= MOST).ok_or(Flaw::Head);
+        let count =
+            |index: usize| Some(word(index)).filter(|&count| count <= MOST).ok_or(ScheduleError::Head);
         let context = match word(field::CONTEXT) {
             0 => Context::Boundary,
             1 => Context::Timer,
             2 => Context::Process,
-            _ => return Err(Flaw::Head),
+            _ => return Err(ScheduleError::Head),
         };
         let sync = match word(field::SYNC) {
             0 => Sync::None,
             1 => Sync::Start,
             2 => Sync::Phase,
-            _ => return Err(Flaw::Head),
+            _ => return Err(ScheduleError::Head),
         };
         let head = Self {
             words: total,
@@ -160,7 +161,9 @@ impl Head {
             smallest_gap_ns: word(field::SMALLEST_GAP_NS),
             limit_ns: word(field::LIMIT_NS),
             epoch_ns: word(field::EPOCH_NS),
-            events: Some(word(field::EVENTS)).filter(|&events| events <= MOST_EVENTS).ok_or(Flaw::Head)?,
+            events: Some(word(field::EVENTS))
+                .filter(|&events| events <= MOST_EVENTS)
+                .ok_or(ScheduleError::Head)?,
             phase_calls: word(field::PHASE_CALLS),
             ranked_only: word(field::RANKED_ONLY) != 0,
             groups: count(field::GROUPS)?,
@@ -169,10 +172,10 @@ impl Head {
             skews: count(field::SKEWS)?,
         };
         if head.early_ns > MOST_EARLY_NS {
-            return Err(Flaw::Head);
+            return Err(ScheduleError::Head);
         }
         if total > MOST || head.groups == 0 || head.places == 0 || head.tables_end() > total {
-            return Err(Flaw::Head);
+            return Err(ScheduleError::Head);
         }
         Ok(head)
     }
@@ -202,7 +205,7 @@ pub struct Schedule<'a> {
 
 /// The node and the track of a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Seat {
+pub struct RankAssignment {
     /// Its node.
     pub node: u64,
     /// Its track.
@@ -232,20 +235,23 @@ impl TrackEntry {
     ///
     /// # Errors
     /// For words whose checksum differs, and for words that do not form a progress clock.
-    pub fn read<'a>(&self, words: &'a [u64]) -> Result<Track<'a>, Flaw> {
+    pub fn read<'a>(&self, words: &'a [u64]) -> Result<ProgressClockView<'a>, ScheduleError> {
         if checksum(SEED, words) != self.checksum {
-            return Err(Flaw::Checksum);
+            return Err(ScheduleError::Checksum);
         }
-        Track::from_words(usize::try_from(self.detours).map_err(|_| Flaw::Track)?, words)
+        ProgressClockView::from_words(
+            usize::try_from(self.detours).map_err(|_| ScheduleError::ProgressClockView)?,
+            words,
+        )
     }
 
     /// The track, from all words of its file.
     ///
     /// # Errors
     /// As for [`TrackEntry::read`], and where the file ends before it.
-    pub fn within<'a>(&self, file: &'a [u64]) -> Result<Track<'a>, Flaw> {
+    pub fn within<'a>(&self, file: &'a [u64]) -> Result<ProgressClockView<'a>, ScheduleError> {
         let end = self.first.wrapping_add(self.words());
-        self.read(file.get(self.first as usize..end as usize).ok_or(Flaw::Torn)?)
+        self.read(file.get(self.first as usize..end as usize).ok_or(ScheduleError::Torn)?)
     }
 }
 
@@ -254,17 +260,17 @@ impl<'a> Schedule<'a> {
     ///
     /// # Errors
     /// For any inconsistency in them.
-    pub fn from_words(words: &'a [u64]) -> Result<Self, Flaw> {
-        let head = Head::from_words(words.first_chunk().ok_or(Flaw::Torn)?)?;
-        let end = usize::try_from(head.tables_end()).map_err(|_| Flaw::Head)?;
-        let words = words.get(..end).ok_or(Flaw::Torn)?;
+    pub fn from_words(words: &'a [u64]) -> Result<Self, ScheduleError> {
+        let head = Head::from_words(words.first_chunk().ok_or(ScheduleError::Torn)?)?;
+        let end = usize::try_from(head.tables_end()).map_err(|_| ScheduleError::Head)?;
+        let words = words.get(..end).ok_or(ScheduleError::Torn)?;
         if checksum(SEED, words.get(field::CHECKSUM.wrapping_add(1)..).unwrap_or_default()) != head.checksum {
-            return Err(Flaw::Checksum);
+            return Err(ScheduleError::Checksum);
         }
         let mut rest = words.get(HEAD..).unwrap_or_default();
         let mut take = |count: u64, each: usize| {
             let (taken, left) =
-                rest.split_at_checked((count as usize).wrapping_mul(each)).ok_or(Flaw::Torn)?;
+                rest.split_at_checked((count as usize).wrapping_mul(each)).ok_or(ScheduleError::Torn)?;
             rest = left;
             Ok(taken)
         };
@@ -272,36 +278,36 @@ impl<'a> Schedule<'a> {
         let (places, skews) = (take(head.places, 1)?, take(head.skews, 1)?);
         let mut round = 0u64;
         for &[first, cpus] in groups.as_chunks::<GROUP>().0 {
-            let end = first.checked_add(cpus).ok_or(Flaw::Table)?;
+            let end = first.checked_add(cpus).ok_or(ScheduleError::Table)?;
             if cpus == 0 || end > head.tracks {
-                return Err(Flaw::Table);
+                return Err(ScheduleError::Table);
             }
-            round = round.checked_add(cpus).ok_or(Flaw::Table)?;
+            round = round.checked_add(cpus).ok_or(ScheduleError::Table)?;
         }
-        let round = NonZeroU64::new(round).ok_or(Flaw::Table)?;
+        let round = NonZeroU64::new(round).ok_or(ScheduleError::Table)?;
         let schedule = Self { head, groups, tracks, places, skews, round };
         for number in 0..head.tracks {
-            let entry = schedule.entry(number).ok_or(Flaw::Table)?;
-            let end = entry.first.checked_add(entry.words()).ok_or(Flaw::Table)?;
+            let entry = schedule.entry(number).ok_or(ScheduleError::Table)?;
+            let end = entry.first.checked_add(entry.words()).ok_or(ScheduleError::Table)?;
             if entry.detours > MOST || entry.first < head.tables_end() || end > head.words {
-                return Err(Flaw::Table);
+                return Err(ScheduleError::Table);
             }
         }
         Ok(schedule)
     }
 
     /// Node and track of a rank: ranks fill one node after the other, and nodes take turns through the given kinds.
-    pub fn seat(&self, rank: u64) -> Seat {
+    pub fn seat(&self, rank: u64) -> RankAssignment {
         let (rounds, mut left) = (rank / self.round, rank % self.round);
         let mut node = rounds.wrapping_mul(self.head.groups);
         for &[first, cpus] in self.groups.as_chunks::<GROUP>().0 {
             if left < cpus {
-                return Seat { node, track: first.wrapping_add(left) };
+                return RankAssignment { node, track: first.wrapping_add(left) };
             }
             left = left.wrapping_sub(cpus);
             node = node.wrapping_add(1);
         }
-        Seat { node: 0, track: 0 }
+        RankAssignment { node: 0, track: 0 }
     }
 
     /// The entry of a track.

@@ -2,16 +2,16 @@
 
 use core::num::NonZeroU64;
 
-use crate::flaw::Flaw;
+use crate::flaw::ScheduleError;
 
 /// The longest period: 2⁶² ns, so that sums of two positions cannot overflow.
 pub const LONGEST_NS: u64 = 1 << 62;
 
-/// When one CPU is taken from its program: detours that repeat with a period, without end.
+/// The detours of one CPU, repeated periodically.
 ///
 /// `W(t) = t − (noise before t)`, as in quell-sim's progress clock; a property test checks that both agree.
 #[derive(Clone, Copy, Debug)]
-pub struct Track<'a> {
+pub struct ProgressClockView<'a> {
     /// S: the period in ns.
     period: NonZeroU64,
     /// W(S).
@@ -34,33 +34,33 @@ pub struct Ahead {
     pub length_ns: u64,
 }
 
-impl<'a> Track<'a> {
+impl<'a> ProgressClockView<'a> {
     /// A track from its words: `count + 1` starts, then as many useful starts. Validates all of them.
     ///
     /// # Errors
-    /// [`Flaw::Track`] if they do not form a progress clock.
-    pub fn from_words(count: usize, words: &'a [u64]) -> Result<Self, Flaw> {
-        let half = count.checked_add(1).ok_or(Flaw::Track)?;
+    /// [`ScheduleError::ProgressClockView`] if they do not form a progress clock.
+    pub fn from_words(count: usize, words: &'a [u64]) -> Result<Self, ScheduleError> {
+        let half = count.checked_add(1).ok_or(ScheduleError::ProgressClockView)?;
         if half.checked_mul(2) != Some(words.len()) {
-            return Err(Flaw::Track);
+            return Err(ScheduleError::ProgressClockView);
         }
-        let (starts, useful_starts) = words.split_at_checked(half).ok_or(Flaw::Track)?;
+        let (starts, useful_starts) = words.split_at_checked(half).ok_or(ScheduleError::ProgressClockView)?;
         if starts.first() != useful_starts.first() {
-            return Err(Flaw::Track);
+            return Err(ScheduleError::ProgressClockView);
         }
         let (mut last, mut useful) = (0u64, 0u64);
         for (&start, &useful_start) in starts.iter().zip(useful_starts) {
             // From one start to the next there is a detour, whose length must not be negative, and then useful time.
-            let quiet = useful_start.checked_sub(useful).ok_or(Flaw::Track)?;
+            let quiet = useful_start.checked_sub(useful).ok_or(ScheduleError::ProgressClockView)?;
             if start.checked_sub(last).is_none_or(|both| both < quiet) {
-                return Err(Flaw::Track);
+                return Err(ScheduleError::ProgressClockView);
             }
             (last, useful) = (start, useful_start);
         }
-        let period = NonZeroU64::new(last).ok_or(Flaw::Track)?;
-        let useful = NonZeroU64::new(useful).ok_or(Flaw::Track)?;
+        let period = NonZeroU64::new(last).ok_or(ScheduleError::ProgressClockView)?;
+        let useful = NonZeroU64::new(useful).ok_or(ScheduleError::ProgressClockView)?;
         if period.get() > LONGEST_NS {
-            return Err(Flaw::Track);
+            return Err(ScheduleError::ProgressClockView);
         }
         Ok(Self { period, useful, starts, useful_starts })
     }
@@ -79,14 +79,18 @@ impl<'a> Track<'a> {
     /// jobs.
     ///
     /// # Errors
-    /// [`Flaw::Starves`] for a detour of length 0 or of more than ten seconds, for detours more frequent than every 20 us, which a signal may
+    /// [`ScheduleError::Starves`] for a detour of length 0 or of more than ten seconds, for detours more frequent than every 20 us, which a signal may
     /// take by itself, and for noise that takes more than 95 %.
-    pub fn bearable(&self) -> Result<(), Flaw> {
+    pub fn bearable(&self) -> Result<(), ScheduleError> {
         let count = self.detours();
         let apart = self.period.get().checked_div(count as u64).unwrap_or(u64::MAX);
         let lasts = |detour: usize| (1..=LONGEST_DETOUR_NS).contains(&self.length_of(detour));
         let gets_on = self.useful.get() >= self.period.get() / 20;
-        if apart >= LEAST_APART_NS && gets_on && (0..count).all(lasts) { Ok(()) } else { Err(Flaw::Starves) }
+        if apart >= LEAST_APART_NS && gets_on && (0..count).all(lasts) {
+            Ok(())
+        } else {
+            Err(ScheduleError::Starves)
+        }
     }
 
     /// W(t): the useful time in the first `t` ns.
@@ -184,14 +188,19 @@ mod tests {
 
     #[test]
     fn what_starves_a_program_is_distinguished() {
-        let bearable = |words: &[u64]| Track::from_words(words.len() / 2 - 1, words).unwrap().bearable();
+        let bearable =
+            |words: &[u64]| ProgressClockView::from_words(words.len() / 2 - 1, words).unwrap().bearable();
         assert_eq!(bearable(&[1_000_000, 1_000_000]), Ok(()), "no noise at all");
         assert_eq!(bearable(&[5_000, 20_000, 5_000, 19_000]), Ok(()));
-        assert_eq!(bearable(&[5_000, 19_999, 5_000, 19_000]), Err(Flaw::Starves), "too often");
-        assert_eq!(bearable(&[5_000, 1_000_000, 5_000, 1_000_000]), Err(Flaw::Starves), "of no length");
+        assert_eq!(bearable(&[5_000, 19_999, 5_000, 19_000]), Err(ScheduleError::Starves), "too often");
+        assert_eq!(
+            bearable(&[5_000, 1_000_000, 5_000, 1_000_000]),
+            Err(ScheduleError::Starves),
+            "of no length"
+        );
         assert_eq!(bearable(&[0, 1_000_000, 0, 50_000]), Ok(()));
-        assert_eq!(bearable(&[0, 1_000_000, 0, 49_999]), Err(Flaw::Starves), "more than 95 %");
+        assert_eq!(bearable(&[0, 1_000_000, 0, 49_999]), Err(ScheduleError::Starves), "more than 95 %");
         let long = 10_000_000_001;
-        assert_eq!(bearable(&[0, 2 * long, 0, long]), Err(Flaw::Starves), "too long");
+        assert_eq!(bearable(&[0, 2 * long, 0, long]), Err(ScheduleError::Starves), "too long");
     }
 }

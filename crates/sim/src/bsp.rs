@@ -29,7 +29,7 @@ const MAX_CHAINS: u64 = 8;
 const MOST_STRIKES: usize = 1 << 16;
 /// Minimum number of phases of a chain: a shorter one yields too little for the cost of its set-up.
 const MIN_CHAIN: u64 = 50;
-/// Maximum drift, in parts per million: a clock that is further off is no clock.
+/// Maximum drift, in parts per million: larger values are rejected as measurement errors.
 const MAX_DRIFT_PPM: f64 = 100_000.0;
 
 /// How the nodes' noise lines up. Ranks of one node always start at the same place, because their traces were
@@ -170,7 +170,7 @@ impl Run {
 
 /// A phase that noise prolonged: its slowest rank, and where in its trace that rank was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Strike {
+pub struct DelayedPhase {
     /// Index of the node, among those given, whose noise it had.
     pub kind: usize,
     /// Index of its trace on that node.
@@ -267,23 +267,23 @@ impl Program {
     ///
     /// # Errors
     /// As for [`Job::check`].
-    pub fn watch(&self, job: &Job) -> Result<(Run, Vec<Strike>), BspError> {
+    pub fn watch(&self, job: &Job) -> Result<(Run, Vec<DelayedPhase>), BspError> {
         job.check()?;
         let watched = |chain| {
             let mut strikes = Vec::new();
-            let run = self.chain(job, chain, |strike: Strike| {
+            let run = self.chain(job, chain, |strike: DelayedPhase| {
                 let reported = strike.delay > 0 && strikes.len() < MOST_STRIKES;
                 strikes.extend(reported.then_some(strike));
             });
             (run, strikes)
         };
-        let chains: Vec<(Run, Vec<Strike>)> = (0..job.chains()).into_par_iter().map(watched).collect();
+        let chains: Vec<(Run, Vec<DelayedPhase>)> = (0..job.chains()).into_par_iter().map(watched).collect();
         let runs: Vec<Run> = chains.iter().map(|(run, _)| *run).collect();
         Ok((Run::average(&runs), chains.into_iter().flat_map(|(_, strikes)| strikes).collect()))
     }
 
     /// Runs one chain: places the nodes anew, then runs phase after phase and passes the slowest rank of each to `tell`.
-    fn chain(&self, job: &Job, chain: u64, mut tell: impl FnMut(Strike)) -> Run {
+    fn chain(&self, job: &Job, chain: u64, mut tell: impl FnMut(DelayedPhase)) -> Run {
         let layouts = Layout::per_node(job.ranks, &self.paces.iter().map(Pace::cpus).collect::<Vec<_>>());
         let fleets: Vec<Fleet<'_>> = self
             .paces
@@ -295,12 +295,12 @@ impl Program {
         let mut elapsed = 0u128;
         let mut run = Run::default();
         for phase in 0..job.phases_of(chain) {
-            let mut slowest = Strike { kind: 0, cpu: 0, at: 0, delay: 0 };
+            let mut slowest = DelayedPhase { kind: 0, cpu: 0, at: 0, delay: 0 };
             for (kind, fleet) in fleets.iter().enumerate() {
                 let (place, elapsed) = job.common_place(&places, phase, elapsed, fleet.period());
                 let Slowest { delay, cpu, at } = fleet.slowest(place, elapsed);
                 if delay > slowest.delay {
-                    slowest = Strike { kind, cpu, at, delay };
+                    slowest = DelayedPhase { kind, cpu, at, delay };
                 }
             }
             tell(slowest);

@@ -14,7 +14,7 @@ mod model;
 pub mod pattern;
 mod sorted;
 
-pub use bsp::{BspError, Job, MAX_RANKS, Node, Place, Places, Program, Run, Strike, SyncMode};
+pub use bsp::{BspError, DelayedPhase, Job, MAX_RANKS, Node, Place, Places, Program, Run, SyncMode};
 pub use clock::{ClockError, ProgressClock};
 pub use draws::Draws;
 pub use model::{MAX_DETOURS, Model, ModelError};

@@ -7,7 +7,7 @@ use super::groups;
 use super::journal::{Begin, Group, Intent, Journal, KeeperRecord, Record, Transaction, VERSION};
 use super::keeper::{self, KeeperError, Until};
 use super::moment::{boot_id, now};
-use super::place::{self, Place, Trouble};
+use super::place::{self, Place, PlaceError};
 use super::plan::{Plan, Write};
 use super::revert::{self, Reverted};
 use super::root::Root;
@@ -195,7 +195,7 @@ fn other_machine(root: &Root, plan: &Plan) -> Vec<String> {
 /// The place that a plan refers to. The kernel may have replaced a kernel thread by another one with the same name.
 fn meant(root: &Root, place: &Place) -> Place {
     if let Place::Thread { comm, property, .. } = place
-        && matches!(place.read(root), Err(Trouble::Gone(_)))
+        && matches!(place.read(root), Err(PlaceError::Gone(_)))
         && let Some(successor) = place::successor(root, comm)
     {
         return Place::Thread {
@@ -279,7 +279,7 @@ impl Run<'_> {
     /// Records the original before its place is written. The record is on disk when this returns, so a crash at any later point can be
     /// reverted.
     fn intend(&mut self, n: usize, write: &Write, place: &Place) -> Result<(), String> {
-        let failed = |trouble: Trouble| format!("{place} cannot be read: {trouble}");
+        let failed = |trouble: PlaceError| format!("{place} cannot be read: {trouble}");
         let original = place.read(self.root).map_err(failed)?;
         let group = groups::read(self.root, &write.group).map_err(failed)?;
         let intent = Intent { n, write: (*write).clone(), place: place.clone(), original, group };
@@ -292,7 +292,7 @@ impl Run<'_> {
         let written = place.write(self.root, &write.new).and_then(|()| {
             fault::point();
             let readback = place.read(self.root)?;
-            if place.same(&readback, &write.new) { Ok(readback) } else { Err(Trouble::Ignored(readback)) }
+            if place.same(&readback, &write.new) { Ok(readback) } else { Err(PlaceError::Ignored(readback)) }
         });
         match written {
             Ok(readback) => {
@@ -304,7 +304,7 @@ impl Run<'_> {
             Err(trouble) if write.may_fail => {
                 self.took(n, write, place)?;
                 let why = trouble.to_string();
-                let immovable = matches!(trouble, Trouble::Immovable(_));
+                let immovable = matches!(trouble, PlaceError::Immovable(_));
                 self.applied.refused.push((write.id.clone(), why.clone()));
                 self.log(&Record::Refused { n, why, immovable })
             }

@@ -12,7 +12,7 @@ mod state;
 mod threads;
 mod unit;
 
-use look::Looker;
+use look::Examiner;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -137,7 +137,7 @@ pub fn audit<'a>(
     }
     let facts = Facts::look(root)?;
     let parts = Parts::choose(&facts, options.compute.as_deref());
-    let looker = Looker::new(root, &facts, parts.as_ref().map_err(String::as_str), options);
+    let looker = Examiner::new(root, &facts, parts.as_ref().map_err(String::as_str), options);
     let chosen = catalogue.iter().filter(|one| only.is_none_or(|ids| ids.contains(&one.id)));
     let entries = chosen.map(|one| looker.look_at(one)).collect();
     Ok(Audit { facts, parts, entries })

@@ -73,7 +73,7 @@ pub struct Mitigation {
 
 impl Mitigation {
     /// Whether it only helps a job whose processes are placed explicitly.
-    pub fn is_the_jobs(&self) -> bool {
+    pub fn affects_only_job_processes(&self) -> bool {
         !self.knob.is_empty()
             && self.knob.iter().all(|knob| match knob {
                 Knob::Process(_) | Knob::ByHand(_) => true,
@@ -116,7 +116,7 @@ pub enum Category {
     Workqueue,
 }
 
-/// The possible damage.
+/// The worst that applying it can cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Risk {
@@ -283,7 +283,7 @@ pub struct HoldKnob {
     pub want: Want,
 }
 
-/// Things that have an effect while a file or socket stays open.
+/// Settings that last only while a file descriptor is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Held {
@@ -345,13 +345,13 @@ pub struct ByHandKnob {
     /// The instruction.
     pub r#do: String,
     /// How to see its state, if that is possible.
-    pub look: Option<Look>,
+    pub look: Option<ManualCheck>,
 }
 
 /// Ways to see the state of something that quell does not change.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", tag = "what")]
-pub enum Look {
+pub enum ManualCheck {
     /// Time stolen by the hypervisor, in `/proc/stat`. On: a machine without a hypervisor.
     Steal,
     /// A file: done if its text matches, not here if the file does not exist.

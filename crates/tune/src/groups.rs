@@ -2,14 +2,14 @@
 //! `watchdog`. They are read together, and restored together.
 
 use super::journal::Group;
-use super::place::{Place, Trouble};
+use super::place::{Place, PlaceError};
 use super::root::Root;
 
 /// The values of a group's files; files that do not exist are left out.
 ///
 /// # Errors
 /// Why one cannot be read.
-pub fn read(root: &Root, paths: &[String]) -> Result<Group, Trouble> {
+pub fn read(root: &Root, paths: &[String]) -> Result<Group, PlaceError> {
     let mut group = Group::new();
     for path in paths {
         match (Place::File { path: path.clone() }).read(root) {
@@ -27,7 +27,7 @@ pub fn read(root: &Root, paths: &[String]) -> Result<Group, Trouble> {
 ///
 /// # Errors
 /// The files that do not reach their values, and why.
-pub fn settle(root: &Root, target: &Group) -> Result<(), Vec<(String, Trouble)>> {
+pub fn write_until_stable(root: &Root, target: &Group) -> Result<(), Vec<(String, PlaceError)>> {
     // Each pass sets at least one file, or no later pass will.
     for left in (0..=2 * target.len()).rev() {
         let (mut moved, mut troubles) = (false, Vec::new());
@@ -43,7 +43,7 @@ pub fn settle(root: &Root, target: &Group) -> Result<(), Vec<(String, Trouble)>>
             }
             match place.write(root, value) {
                 Ok(()) if place.read(root).is_ok_and(|now| place.same(&now, value)) => moved = true,
-                Ok(()) => troubles.push((path.clone(), Trouble::Ignored(value.trim().to_owned()))),
+                Ok(()) => troubles.push((path.clone(), PlaceError::Ignored(value.trim().to_owned()))),
                 Err(trouble) => troubles.push((path.clone(), trouble)),
             }
         }

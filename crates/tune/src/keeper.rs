@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::catalogue::Held;
 use super::journal::KeeperRecord;
 use super::keeper_process::{Followed, follow};
-use super::place::{self, Trouble};
+use super::place::{self, PlaceError};
 use super::revert::{Foreign, RevertError, revert};
 use super::root::Root;
 
@@ -132,12 +132,12 @@ pub fn keep() -> Result<(), String> {
     let mut line = String::new();
     input.by_ref().take(1 << 16).read_line(&mut line).map_err(|e| e.to_string())?;
     let request: Request = serde_json::from_str(&line).map_err(|e| format!("not a keeper's request: {e}"))?;
-    let taken: Result<Vec<OwnedFd>, Trouble> =
+    let taken: Result<Vec<OwnedFd>, PlaceError> =
         request.holds.iter().map(|(what, value)| place::take(*what, value)).collect();
     // If the process has exited already, the wait is over at once; a new process with the same pid is not mistaken for it.
     let process =
         request.until.as_ref().and_then(|until| until.process).map(|(pid, start)| follow(pid, start));
-    let answer = taken.as_ref().map_err(Trouble::to_string).map(|_| myself(request.until.as_ref()));
+    let answer = taken.as_ref().map_err(PlaceError::to_string).map(|_| myself(request.until.as_ref()));
     let mut out = io::stdout();
     let text = serde_json::to_string(&answer).map_err(|e| e.to_string())?;
     writeln!(out, "{text}").and_then(|()| out.flush()).map_err(|e| e.to_string())?;
@@ -187,7 +187,7 @@ fn leave_the_caller() {
     }
 }
 
-/// Waits for the time or the process; none if there is nothing to wait for except a signal, which ends this process.
+/// Waits for the timeout or the process. With neither, blocks until a signal ends this process.
 fn wait(after: Option<Duration>, process: Option<&Followed>) -> Option<&'static str> {
     let end = after.and_then(|after| Instant::now().checked_add(after));
     loop {

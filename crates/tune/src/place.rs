@@ -22,7 +22,7 @@ use quell_recording::Cpu;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 pub use thread::{Task, started, successor};
-pub use trouble::Trouble;
+pub use trouble::PlaceError;
 
 use super::catalogue::{CpusetKind, Held, Property};
 use super::root::Root;
@@ -84,7 +84,7 @@ impl Place {
     ///
     /// # Errors
     /// Why it cannot be read.
-    pub fn read(&self, root: &Root) -> Result<String, Trouble> {
+    pub fn read(&self, root: &Root) -> Result<String, PlaceError> {
         match self {
             Self::File { path } => file::read(root, path),
             Self::Irq { number, name } => irq::read(root, *number, name),
@@ -100,7 +100,7 @@ impl Place {
     ///
     /// # Errors
     /// Why the value cannot be set.
-    pub fn write(&self, root: &Root, value: &str) -> Result<(), Trouble> {
+    pub fn write(&self, root: &Root, value: &str) -> Result<(), PlaceError> {
         match self {
             Self::File { path } => file::write(root, path, value),
             Self::Irq { number, name } => irq::write(root, *number, name, value),
@@ -109,7 +109,7 @@ impl Place {
             }
             Self::Unit { name } => unit::write(root, name, value),
             // The keeper holds it, not the process that applies the plan.
-            Self::Held { .. } => Err(Trouble::Unavailable("only a keeper can hold it".into())),
+            Self::Held { .. } => Err(PlaceError::Unavailable("only a keeper can hold it".into())),
             Self::Cpuset { what } => cpuset::write(root, *what, value),
             Self::DropIn { path } => drop_in::write(root, path, value),
         }

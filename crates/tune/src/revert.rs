@@ -9,7 +9,7 @@ use super::groups;
 use super::journal::{Entry, Group, Journal, Outcome, Record, Transaction};
 use super::keeper_process;
 use super::moment::{boot_id, now};
-use super::place::{Place, Trouble};
+use super::place::{Place, PlaceError};
 use super::root::Root;
 use super::store::{Lock, Store, StoreError};
 
@@ -312,7 +312,7 @@ impl Run<'_> {
                 }
                 Err(trouble) => How::Failed(trouble.to_string()),
             },
-            Err(Trouble::Invalid(_)) => self.nearest(place, &original, &current),
+            Err(PlaceError::Invalid(_)) => self.nearest(place, &original, &current),
             Err(trouble) => self.unseen(place, &trouble),
         }
     }
@@ -337,12 +337,12 @@ impl Run<'_> {
 
     /// The result for a place that cannot be read or written. It may have vanished with its device or thread; otherwise the next revert
     /// tries again.
-    fn unseen(&self, place: &Place, trouble: &Trouble) -> How {
+    fn unseen(&self, place: &Place, trouble: &PlaceError) -> How {
         let gone = match (place, trouble) {
-            (_, Trouble::Gone(_)) => true,
-            (Place::Unit { .. }, Trouble::Missing) => true,
+            (_, PlaceError::Gone(_)) => true,
+            (Place::Unit { .. }, PlaceError::Missing) => true,
             // While a file system is not mounted, its files are missing, but have not vanished.
-            (Place::File { path }, Trouble::Missing) => {
+            (Place::File { path }, PlaceError::Missing) => {
                 let folder = path.rsplit_once('/').map_or("/", |(folder, _)| folder);
                 !path.starts_with("/sys/kernel/debug/") && !self.root.has(folder)
             }
@@ -416,7 +416,7 @@ impl Run<'_> {
             return;
         }
         fault::point();
-        let settled = groups::settle(self.root, &target).err().unwrap_or_default();
+        let settled = groups::write_until_stable(self.root, &target).err().unwrap_or_default();
         fault::point();
         for entry in entries {
             let how = match settled.first() {

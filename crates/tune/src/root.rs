@@ -84,7 +84,7 @@ impl Root {
     /// Writes the complete contents of an existing file with one write, as kernel files require.
     ///
     /// # Errors
-    /// The kernel's error, whose number gives the reason: see [`super::place::Trouble`].
+    /// The kernel's error, whose number gives the reason: see [`super::place::PlaceError`].
     pub fn write(&self, path: &str, text: &str) -> io::Result<()> {
         let inside = self.inside(path)?;
         let mut file = fs::OpenOptions::new()

@@ -15,7 +15,7 @@ use super::plan::{Chosen, Plan, SCHEMA, Write};
 use super::revert::{Foreign, How, RevertError, Reverted, revert};
 use super::status::{Stage, status};
 use super::store::{Store, StoreError};
-use super::verify::{Standing, verify};
+use super::verify::{SettingState, verify};
 
 const BOOT: &str = "/proc/sys/kernel/random/boot_id";
 
@@ -117,7 +117,7 @@ fn what_is_applied_stands_and_is_given_back_byte_by_byte() {
     let applied = run(&root, &plan).unwrap();
     assert_eq!(applied.written.len(), 2);
     assert_eq!(root.read(A).unwrap().trim(), "20");
-    assert!(verify(&root).unwrap().iter().all(|one| one.standing == Standing::Ok));
+    assert!(verify(&root).unwrap().iter().all(|one| one.standing == SettingState::Ok));
     assert_eq!(status(&root).unwrap().0[0].stage, Stage::Applied);
     assert!(back(&root).is_whole());
     assert_eq!(image(&root, &[A, B]), before);
@@ -160,7 +160,7 @@ fn foreign_changes_are_kept_reported_and_overwritten_only_on_request() {
         let standing = verify(&root).unwrap();
         assert_eq!(
             standing.iter().map(|one| one.standing).collect::<Vec<_>>(),
-            [Standing::Foreign, Standing::Ok]
+            [SettingState::Foreign, SettingState::Ok]
         );
         for _ in 0..2 {
             let reverted = back(&root);
@@ -259,7 +259,7 @@ fn what_a_boot_sets_anew_by_our_own_file_stands_and_is_given_back() {
     put(folder.path(), B, "always [madvise] never\n");
     assert_eq!(status(&root).unwrap().0[0].stage, Stage::Applied);
     let standing: Vec<_> = verify(&root).unwrap().iter().map(|one| one.standing).collect();
-    assert_eq!(standing, [Standing::Ok, Standing::Drifted, Standing::Ok]);
+    assert_eq!(standing, [SettingState::Ok, SettingState::Drifted, SettingState::Ok]);
     assert!(back(&root).is_whole());
     assert_eq!(root.read(A).unwrap(), "1\n");
     assert!(!root.has(path));
@@ -282,7 +282,7 @@ fn a_unit_that_was_disabled_is_enabled_again_after_a_boot_and_not_started() {
     let (folder, root, plan) = unit();
     run(&root, &plan).unwrap();
     put(folder.path(), BOOT, "boot-2\n");
-    assert_eq!(verify(&root).unwrap()[0].standing, Standing::Ok);
+    assert_eq!(verify(&root).unwrap()[0].standing, SettingState::Ok);
     assert!(back(&root).is_whole());
     assert_eq!(root.read("/run/unit").unwrap(), "inactive enabled\n");
 }

@@ -9,7 +9,7 @@ use super::catalogue::Held;
 use super::journal::{Entry, Transaction};
 use super::keeper_process;
 use super::moment::boot_id;
-use super::place::{Place, Trouble};
+use super::place::{Place, PlaceError};
 use super::plan::Plan;
 use super::plan::diff::shown;
 use super::root::Root;
@@ -18,7 +18,7 @@ use super::store::{Store, StoreError};
 /// The state of one place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Standing {
+pub enum SettingState {
     /// It has the applied value.
     Ok,
     /// It takes effect later: at the next interrupt, the next boot, the next start of the program that reads it.
@@ -35,7 +35,7 @@ pub enum Standing {
     Foreign,
 }
 
-impl Standing {
+impl SettingState {
     /// Its name.
     pub fn word(self) -> &'static str {
         match self {
@@ -66,7 +66,7 @@ pub struct Verified {
     /// The place.
     pub place: String,
     /// Its state.
-    pub standing: Standing,
+    pub standing: SettingState,
     /// The wanted value.
     pub want: String,
     /// The current value.
@@ -127,15 +127,15 @@ fn entry_stands(root: &Root, id: &str, entry: &Entry, rebooted: bool, keeper: bo
     let ours = entry.readback.as_ref().unwrap_or(&intent.write.new);
     let (standing, now, why) = match (&intent.place, &entry.refused) {
         (_, Some((why, immovable))) => {
-            let standing = if *immovable { Standing::Immovable } else { Standing::Unavailable };
+            let standing = if *immovable { SettingState::Immovable } else { SettingState::Unavailable };
             (standing, intent.place.read(root).ok(), Some(why.clone()))
         }
         (place, _) if rebooted && !place.survives_boot() => {
             // A drop-in of the same plan may have set it again.
             let now = place.read(root).ok();
             match now.as_ref().is_some_and(|now| place.same(now, ours)) {
-                true => (Standing::Ok, now, None),
-                false => (Standing::Drifted, now, Some("a boot reset it".into())),
+                true => (SettingState::Ok, now, None),
+                false => (SettingState::Drifted, now, Some("a boot reset it".into())),
             }
         }
         (place @ Place::Unit { .. }, _) if rebooted => {
@@ -145,7 +145,7 @@ fn entry_stands(root: &Root, id: &str, entry: &Entry, rebooted: bool, keeper: bo
             stands(root, place, &intent.original, &want, false, false)
         }
         (Place::Held { .. }, _) if !keeper => {
-            (Standing::Drifted, None, Some("the process that held it is gone".into()))
+            (SettingState::Drifted, None, Some("the process that held it is gone".into()))
         }
         (Place::Held { what }, _) => held_stands(root, *what, &intent.write.new),
         (place, _) => stands(root, place, &intent.original, ours, intent.write.staged, false),
@@ -161,19 +161,19 @@ fn entry_stands(root: &Root, id: &str, entry: &Entry, rebooted: bool, keeper: bo
     }
 }
 
-type Stands = (Standing, Option<String>, Option<String>);
+type Stands = (SettingState, Option<String>, Option<String>);
 
 /// Checks a held value. Another process may hold it lower; none can hold it higher.
 fn held_stands(root: &Root, what: Held, want: &str) -> Stands {
     let now = (Place::Held { what }).read(root);
     let number = |text: &str| text.trim().parse::<i64>().ok();
     match now {
-        Ok(_) if what == Held::TimestampSocket => (Standing::Ok, None, Some("its keeper runs".into())),
+        Ok(_) if what == Held::TimestampSocket => (SettingState::Ok, None, Some("its keeper runs".into())),
         Ok(now) => match (number(&now), number(want)) {
-            (Some(has), Some(want)) if has > want => (Standing::Foreign, Some(now), None),
-            _ => (Standing::Ok, Some(now), None),
+            (Some(has), Some(want)) if has > want => (SettingState::Foreign, Some(now), None),
+            _ => (SettingState::Ok, Some(now), None),
         },
-        Err(_) => (Standing::Ok, None, Some("its keeper runs".into())),
+        Err(_) => (SettingState::Ok, None, Some("its keeper runs".into())),
     }
 }
 
@@ -185,15 +185,15 @@ fn stands(root: &Root, place: &Place, original: &str, ours: &str, staged: bool, 
                 true => Some("takes effect after the next boot or start".to_owned()),
                 false => place.pending(root),
             };
-            (if pending.is_some() { Standing::Pending } else { Standing::Ok }, Some(now), pending)
+            (if pending.is_some() { SettingState::Pending } else { SettingState::Ok }, Some(now), pending)
         }
-        Ok(now) if place.same(&now, original) => (Standing::Drifted, Some(now), None),
-        Ok(now) => (Standing::Foreign, Some(now), None),
-        Err(trouble @ Trouble::Immovable(_)) => (Standing::Immovable, None, Some(trouble.to_string())),
+        Ok(now) if place.same(&now, original) => (SettingState::Drifted, Some(now), None),
+        Ok(now) => (SettingState::Foreign, Some(now), None),
+        Err(trouble @ PlaceError::Immovable(_)) => (SettingState::Immovable, None, Some(trouble.to_string())),
         Err(trouble) if trouble.is_absence() || may_fail => {
-            (Standing::Unavailable, None, Some(trouble.to_string()))
+            (SettingState::Unavailable, None, Some(trouble.to_string()))
         }
-        Err(trouble) => (Standing::Unknown, None, Some(trouble.to_string())),
+        Err(trouble) => (SettingState::Unknown, None, Some(trouble.to_string())),
     }
 }
 

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::proposals::{Effect, Standing, Weighed, gain};
+use super::proposals::{Applicability, Effect, Weighed, gain};
 use super::{Base, Candidate};
 use crate::predict::PredictError;
 use crate::whatif::Ran;
@@ -32,7 +32,7 @@ pub(super) fn best(
     let mut order: Vec<&Weighed> = proposals
         .iter()
         .filter(|one| {
-            one.proposal.standing <= Standing::ByHand && one.proposal.worth_it && (moving || !one.moves)
+            one.proposal.standing <= Applicability::ByHand && one.proposal.worth_it && (moving || !one.moves)
         })
         .collect();
     order.sort_by(|a, b| gain(&b.proposal).total_cmp(&gain(&a.proposal)));

@@ -4,7 +4,7 @@ use quell_recording::Nanos;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::proposals::{Proposal, Standing, Weighed};
+use super::proposals::{Applicability, Proposal, Weighed};
 use super::{Best, Leave, Question};
 use crate::Warning;
 use crate::predict::SyncName;
@@ -132,7 +132,7 @@ pub(super) fn write(
 }
 
 fn try_it(advice: &Advice) -> Option<String> {
-    let can_now = |one: &&Proposal| one.standing == Standing::Possible && one.worth_it && !one.reboot;
+    let can_now = |one: &&Proposal| one.standing == Applicability::Possible && one.worth_it && !one.reboot;
     let first = advice.mitigations.iter().find(can_now)?;
     let risk = if first.risk == "low" { String::new() } else { format!(" --max-risk {}", first.risk) };
     let watch = match &advice.watched {
@@ -186,7 +186,7 @@ fn verdict(advice: &Advice, without_catalogue: bool) -> String {
 
 fn nothing(advice: &Advice) -> &'static str {
     let known = advice.sources.iter().any(|source| source.source != crate::whatif::UNATTRIBUTED);
-    let possible = advice.mitigations.iter().any(|one| one.standing <= Standing::ByHand);
+    let possible = advice.mitigations.iter().any(|one| one.standing <= Applicability::ByHand);
     match (known, possible) {
         (false, _) => "its sources are not known, so nothing can be proposed: record with `--sources on`",
         (true, false) => "no mitigation that is possible here addresses it",

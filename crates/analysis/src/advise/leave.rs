@@ -1,4 +1,4 @@
-//! Leaves one CPU of each node to the system: the cost, and the number of ranks from which on it pays.
+//! Leaves one CPU of each node to the system: the cost, and the smallest number of ranks at which it pays off.
 //!
 //! Jones, Brenner & Fier ("Impacts of Operating Systems on the Scalability of Parallel Applications", LLNL 2003) ran 15 tasks on nodes
 //! of 16 CPUs. Here the nodes and the total work of the job stay the same, so each remaining rank has more work.
@@ -39,7 +39,7 @@ pub struct Leave {
     pub cpus: u64,
     /// One entry for each scale that fills all its nodes.
     pub scales: Vec<LeaveScale>,
-    /// The smallest of these scales from which on it pays if noise stays where it is; null if it never does.
+    /// The smallest of these scales from which it pays off if noise stays where it is; null if it never does.
     pub pays_from_ranks: Option<u64>,
     /// The same if movable noise moves to the free CPU.
     pub pays_moved_from_ranks: Option<u64>,

@@ -15,7 +15,7 @@ use crate::whatif::{AttributedNoise, Job, Ran, SelectedSources, costs, run_with,
 pub use best::Best;
 pub use document::{Advice, JobFacts, NodeFacts, SCHEMA};
 pub use leave::{Leave, LeaveScale};
-pub use proposals::{Effect, Proposal, Standing};
+pub use proposals::{Applicability, Effect, Proposal};
 
 /// A mitigation from the catalogue, with its state on the machine.
 #[derive(Clone, Debug)]
@@ -27,7 +27,7 @@ pub struct Candidate {
     /// The risk, in one word.
     pub risk: String,
     /// Whether it can be applied here.
-    pub standing: Standing,
+    pub standing: Applicability,
     /// The reason, if the standing alone does not give it.
     pub why: Option<String>,
     /// The sources that it removes.

@@ -24,7 +24,7 @@ const LEAST_SAVING_PERCENT: f64 = 0.5;
 /// Whether a mitigation can be applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Standing {
+pub enum Applicability {
     /// It can be applied by quell.
     Possible,
     /// It can be applied, but only by hand.
@@ -79,7 +79,7 @@ pub struct Proposal {
     /// The risk: `low`, `medium`, `high`, `external`.
     pub risk: String,
     /// Whether it can be applied.
-    pub standing: Standing,
+    pub standing: Applicability,
     /// The reason, if the standing alone does not give it.
     pub why: Option<String>,
     /// Whether it takes effect only at the next boot.
@@ -121,7 +121,7 @@ pub(super) fn proposals(
     for at in 0..count {
         progress(at as u64, count as u64);
         let (moves, ns) = (all[at].moves, all[at].proposal.node.total_ns);
-        let can = all[at].proposal.standing <= Standing::ByHand && seen.len() < MOST_EFFECTS;
+        let can = all[at].proposal.standing <= Applicability::ByHand && seen.len() < MOST_EFFECTS;
         let counts = ns as f64 >= LEAST_SHARE * noise as f64 || costs_much(&all[at].proposal, sources);
         let Some(side) = (if moves { leaving } else { Some(base) }) else { continue };
         if !(can && counts) {
@@ -149,7 +149,7 @@ pub(super) fn proposals(
 impl Proposal {
     /// The sort key: first what can be applied. Among those that gain nearly `most`, removing noise comes before moving it, lower risk
     /// before higher, and fewer addressed sources before more. All others are sorted by gain.
-    fn order(&self, most: f64) -> (Standing, bool, bool, usize, usize) {
+    fn order(&self, most: f64) -> (Applicability, bool, bool, usize, usize) {
         let nearly = gain(self) >= NEARLY * most && self.worth_it;
         let risk = ["low", "medium", "high"].iter().position(|risk| *risk == self.risk).unwrap_or(3);
         match nearly {

@@ -27,7 +27,7 @@ const NOISY: &str = r#"
     duration = { constant = "200us" }
 "#;
 
-fn candidate(id: &str, pattern: &str, standing: Standing, moves: bool) -> Candidate {
+fn candidate(id: &str, pattern: &str, standing: Applicability, moves: bool) -> Candidate {
     Candidate {
         id: id.into(),
         title: id.into(),
@@ -50,11 +50,11 @@ fn advice(nodes: &[AttributedNoise], candidates: &[Candidate], compute: &[Cpu], 
 #[test]
 fn what_gains_most_comes_first_and_the_rest_is_reported() {
     let candidates = [
-        candidate("quiet-irq", "irq:eth0", Standing::Possible, false),
-        candidate("ksm", "task:ksmd", Standing::Possible, false),
-        candidate("nothing", "task:absent", Standing::Possible, false),
-        candidate("ksm-elsewhere", "task:ksmd", Standing::Impossible, false),
-        candidate("done", "tick", Standing::On, false),
+        candidate("quiet-irq", "irq:eth0", Applicability::Possible, false),
+        candidate("ksm", "task:ksmd", Applicability::Possible, false),
+        candidate("nothing", "task:absent", Applicability::Possible, false),
+        candidate("ksm-elsewhere", "task:ksmd", Applicability::Impossible, false),
+        candidate("done", "tick", Applicability::On, false),
     ];
     let advice = advice(&[node(NOISY, 1)], &candidates, &[], &[2, 1_024]);
     let ids: Vec<&str> = advice.mitigations.iter().map(|one| one.id.as_str()).collect();
@@ -83,14 +83,14 @@ fn what_is_not_worth_it_is_reported() {
         duration = { constant = "2us" }
     "#;
     let advice =
-        advice(&[node(quiet, 1)], &[candidate("nohz", "tick", Standing::Possible, false)], &[], &[64]);
+        advice(&[node(quiet, 1)], &[candidate("nohz", "tick", Applicability::Possible, false)], &[], &[64]);
     assert!(!advice.worth_it && advice.best.is_none());
     assert!(advice.verdict.ends_with("nothing that is possible here is worth it"), "{}", advice.verdict);
 }
 
 #[test]
 fn noise_that_moves_away_helps_those_who_leave_its_place() {
-    let candidates = [candidate("irq-away", "irq:eth0", Standing::Possible, true)];
+    let candidates = [candidate("irq-away", "irq:eth0", Applicability::Possible, true)];
     let advice = advice(&[node(NOISY, 4)], &candidates, &[Cpu(1), Cpu(2), Cpu(3)], &[1_024]);
     let one = &advice.mitigations[0];
     assert_eq!(one.on_cpus.as_deref(), Some("1-3"));
@@ -106,7 +106,7 @@ fn noise_that_moves_away_helps_those_who_leave_its_place() {
 
 #[test]
 fn equal_seeds_advise_alike_on_any_number_of_threads() {
-    let candidates = [candidate("ksm", "task:ksmd", Standing::Possible, false)];
+    let candidates = [candidate("ksm", "task:ksmd", Applicability::Possible, false)];
     let on = |threads| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         pool.install(|| advice(&[node(NOISY, 2)], &candidates, &[], &[16, 256]))

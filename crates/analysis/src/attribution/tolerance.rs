@@ -5,7 +5,7 @@ use quell_recording::{Detour, Span};
 use super::activity::TimeRange;
 use crate::stats::Durations;
 
-/// Maximum tolerance: no two clocks that are read on one machine are further apart, so a match that needs more is none.
+/// Maximum tolerance: two clocks of one machine never differ by more, so a match that needs more is rejected.
 pub(super) const MOST_NS: u64 = 1_000;
 
 /// Number of shifts of the intervals by which the chance match is measured. Multiples of the golden ratio of the span are far from all

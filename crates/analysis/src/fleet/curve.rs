@@ -10,7 +10,7 @@ const FIRST_NS: f64 = 10.0;
 /// … and covers eleven powers of ten, up to 1,000 s.
 pub(super) const POINTS: usize = 11 * STEPS + 1;
 /// Maximum number of starts that are evaluated on a node with one CPU; nodes with more CPUs use fewer, so that every node costs the same.
-const MAX_REQUESTED: u64 = 4_000_000;
+const MAX_STARTS: u64 = 4_000_000;
 /// Minimum number of starts, unless the recording is too short for them.
 const FEWEST_STARTS: u64 = 4_096;
 
@@ -37,7 +37,7 @@ impl Curve {
         let period = node.clocks()[0].period();
         let cpus = node.clocks().len() as u64;
         let wanted = period.div_ceil((quantum.as_nanos() / 2).max(1));
-        let starts = wanted.min((MAX_REQUESTED / cpus).max(FEWEST_STARTS)).clamp(1, u64::from(u32::MAX));
+        let starts = wanted.min((MAX_STARTS / cpus).max(FEWEST_STARTS)).clamp(1, u64::from(u32::MAX));
         let place = |index: u32| {
             let index = u64::from(index);
             let from = (u128::from(index) * u128::from(period) / u128::from(starts)) as u64;

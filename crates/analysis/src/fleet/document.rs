@@ -43,7 +43,7 @@ pub struct UnlikeNode {
     /// Its host.
     pub host: Option<String>,
     /// The sources that make it an outlier, by time in excess of the typical value.
-    pub why: Vec<Why>,
+    pub why: Vec<OutlierCause>,
     /// Its share in the loss of the mixture at the scale of the whole fleet, as in [`SlowNode`]; null if no cost is known.
     pub delay_share_percent: Option<f64>,
 }
@@ -66,7 +66,7 @@ pub enum Figure {
 
 /// Why a node is an outlier.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Why {
+pub struct OutlierCause {
     /// The source, without the numbers of workers (`task:kworker`): untrusted text. `all noise`; `unattributed`; or, if sources
     /// are unknown, a band of durations, `detours around 1ms`.
     pub source: String,
@@ -90,7 +90,7 @@ pub struct Why {
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema, Columns)]
 #[schemars(transform = describe::<Self>)]
 pub struct TypicalSource {
-    /// The source, as in `Why`.
+    /// The source, as in `OutlierCause`.
     #[column(title = "typical source", name)]
     pub source: String,
     /// Number of nodes on which it was seen.

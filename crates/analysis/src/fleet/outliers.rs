@@ -5,7 +5,7 @@ pub(super) mod score;
 
 use std::collections::BTreeSet;
 
-use super::document::{Figure, TypicalSource, Why};
+use super::document::{Figure, OutlierCause, TypicalSource};
 use super::summary::ALL;
 use super::sums::Sums;
 use super::{NodeSummary, duration_bands};
@@ -27,9 +27,9 @@ const RARE: f64 = 0.05;
 const MOST_ILL: f64 = 0.1;
 /// Minimum ratio of a value to the typical one.
 const LEAST_TIMES: f64 = 1.25;
-/// Excess noise matters from this share of the typical noise on.
+/// Excess noise below this share of the typical noise is ignored.
 const MATERIAL: f64 = 0.05;
-/// Excess noise on one CPU matters from this share of the typical noise of a node's worst CPU on.
+/// Excess noise on one CPU below this share of the typical noise of a node's worst CPU is ignored.
 const MATERIAL_ON_CPU: f64 = 0.25;
 /// Events matter however rare they are if their mean is at least this share of the longest event of the median node: at scale
 /// some node always has one.
@@ -46,7 +46,7 @@ const MOST_CAUSES: usize = 5;
 /// Findings on nodes that were recorded in the same way.
 pub(super) struct Found {
     /// For each node, why it is an outlier; empty for most.
-    pub whys: Vec<Vec<Why>>,
+    pub whys: Vec<Vec<OutlierCause>>,
     pub typical: Vec<TypicalSource>,
     pub warnings: Vec<Warning>,
 }
@@ -79,21 +79,23 @@ pub(super) fn outliers(nodes: &[&NodeSummary]) -> Found {
 }
 
 /// Keeps the causes with most time: the sum of all noise only if there is no other cause, and of bands that share detours only one.
-fn keep_first_mention(whys: &mut Vec<Why>) {
+fn keep_first_mention(whys: &mut Vec<OutlierCause>) {
     whys.sort_by(|a, b| {
-        let all = |why: &Why| why.source == ALL;
+        let all = |why: &OutlierCause| why.source == ALL;
         all(a)
             .cmp(&all(b))
             .then(b.excess_ns_per_s.total_cmp(&a.excess_ns_per_s))
             .then_with(|| a.source.cmp(&b.source))
     });
-    let mut reported: Vec<Why> = Vec::new();
+    let mut reported: Vec<OutlierCause> = Vec::new();
     for why in whys.drain(..) {
-        let near =
-            |other: &Why| match (duration_bands::place(&other.source), duration_bands::place(&why.source)) {
-                (Some(a), Some(b)) => a.abs_diff(b) <= 1,
-                _ => false,
-            };
+        let near = |other: &OutlierCause| match (
+            duration_bands::place(&other.source),
+            duration_bands::place(&why.source),
+        ) {
+            (Some(a), Some(b)) => a.abs_diff(b) <= 1,
+            _ => false,
+        };
         if reported.len() < MOST_CAUSES
             && (why.source != ALL || reported.is_empty())
             && !reported.iter().any(near)
@@ -197,7 +199,7 @@ impl<'a> Column<'a> {
     }
 
     /// The nodes that have more of it than chance and the typical spread among nodes explain, and enough more to matter.
-    fn odd(&self, usual: &Usual) -> Vec<(usize, Why)> {
+    fn odd(&self, usual: &Usual) -> Vec<(usize, OutlierCause)> {
         let compared = self.compared();
         let rare = self.rare(usual.least_chance);
         let maxima = self.maxima(usual.least_chance);
@@ -234,9 +236,9 @@ impl<'a> Column<'a> {
         self.median(|one| one.sums.worst_share)
     }
 
-    fn why(&self, cell: &Cell, figure: Figure, typical: f64, excess_ns_per_s: f64) -> Why {
+    fn why(&self, cell: &Cell, figure: Figure, typical: f64, excess_ns_per_s: f64) -> OutlierCause {
         let value = value(cell, figure);
-        let mut why = Why {
+        let mut why = OutlierCause {
             source: self.name.to_owned(),
             figure,
             value,

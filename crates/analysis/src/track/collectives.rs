@@ -54,7 +54,7 @@ pub(super) struct Collective {
 }
 
 impl Collective {
-    /// Which ranks wait for which. Without a known root, as between two groups, a rooted operation makes none wait.
+    /// Which ranks wait for which. If the root is unknown (intercommunicators), no rank of a rooted operation waits.
     pub fn waits(&self) -> Waits {
         match self.operation.map_or(Waits::All, Operation::waits) {
             Waits::ForRoot | Waits::Root if self.root_place.is_none() => Waits::NoOne,

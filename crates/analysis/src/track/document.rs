@@ -11,7 +11,7 @@ use super::Watch;
 use super::engine::Engine;
 use super::findings::Findings;
 use super::paths::{Path, ROOT};
-use super::place::Place;
+use super::place::LocationState;
 
 /// The effect of noise on a run. Times in ns.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -131,7 +131,7 @@ fn ratio(part: i64, whole: i64) -> Option<f64> {
 pub(super) fn tracked<R: Run + ?Sized, W: Watch + ?Sized>(engine: &Engine<'_, R, W>) -> Tracked {
     let sources = &engine.definitions.sources;
     let begin = engine.begin();
-    let mut ranks: Vec<(u32, &Place, &str)> = engine
+    let mut ranks: Vec<(u32, &LocationState, &str)> = engine
         .of_rank
         .values()
         .filter_map(|location| {
@@ -140,9 +140,10 @@ pub(super) fn tracked<R: Run + ?Sized, W: Watch + ?Sized>(engine: &Engine<'_, R,
         })
         .collect();
     ranks.sort_by_key(|(rank, ..)| *rank);
-    let runtime = |place: &Place| if place.first.is_some() { place.now - begin } else { 0 };
+    let runtime = |place: &LocationState| if place.first.is_some() { place.now - begin } else { 0 };
     let longest = |account: usize| {
-        let quiet = |(_, place, _): &(u32, &Place, &str)| runtime(place) - place.ledger.accumulated[account];
+        let quiet =
+            |(_, place, _): &(u32, &LocationState, &str)| runtime(place) - place.ledger.accumulated[account];
         ranks.iter().map(quiet).max().unwrap_or(0)
     };
     let sum =
@@ -169,7 +170,7 @@ pub(super) fn tracked<R: Run + ?Sized, W: Watch + ?Sized>(engine: &Engine<'_, R,
     }
 }
 
-fn build_rank(rank: u32, place: &Place, host: &str, runtime: i64, sources: &[String]) -> TrackedRank {
+fn build_rank(rank: u32, place: &LocationState, host: &str, runtime: i64, sources: &[String]) -> TrackedRank {
     let ledger = &place.ledger;
     let source = |account: usize| TrackedSource {
         local_ns: ledger.local[account],

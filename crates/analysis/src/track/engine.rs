@@ -14,7 +14,7 @@ use super::event_reader::{EventReader, Fact, OperationId, Timed};
 use super::findings::Findings;
 use super::messages::Messages;
 use super::paths::Paths;
-use super::place::{Call, Frame, Place, Request};
+use super::place::{Call, Frame, LocationState, Request};
 use super::{LONGEST, Watch};
 use crate::warning::track::{ArchiveWarning, UndefinedName};
 
@@ -28,14 +28,14 @@ pub(super) struct Engine<'a, R: Run + ?Sized, W: Watch + ?Sized> {
     pub(super) expected: Vec<usize>,
     /// The location that represents each rank in `MPI_COMM_WORLD`.
     pub of_rank: FxHashMap<u32, u32>,
-    pub places: Vec<Place>,
-    /// Operations that began and have not ended, as far as a location may wait for them.
+    pub places: Vec<LocationState>,
+    /// Pending operations that a location may wait for.
     pub(super) requests: FxHashMap<OperationId, Request>,
     pub messages: Messages,
     pub collectives: Collectives,
     pub paths: Paths,
     pub findings: Findings,
-    /// The shortest time that a wait continued after its cause, by who waited for whom and how much: longer ones were disturbed.
+    /// The shortest time that a wait continued after its cause, by (waiter, cause, size class): a longer one was disturbed.
     pub least: FxHashMap<(u32, u32, u8), i64>,
     heap: BinaryHeap<Reverse<(i64, u32)>>,
     /// Number of events at the last progress report.
@@ -52,10 +52,10 @@ impl<'a, R: Run + ?Sized, W: Watch + ?Sized> Engine<'a, R, W> {
         let expected = definitions
             .comms
             .iter()
-            .map(|comm| comm.everybody().filter(|rank| of_rank.contains_key(rank)).count());
+            .map(|comm| comm.all_world_ranks().filter(|rank| of_rank.contains_key(rank)).count());
         let expected = expected.collect();
-        let places: Vec<Place> =
-            definitions.locations.iter().map(|facts| Place::new(facts.rank, sources)).collect();
+        let places: Vec<LocationState> =
+            definitions.locations.iter().map(|facts| LocationState::new(facts.rank, sources)).collect();
         Self {
             heap: (0..places.len() as u32).map(|location| Reverse((i64::MIN, location))).collect(),
             read: 0,

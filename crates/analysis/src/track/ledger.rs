@@ -1,6 +1,6 @@
 //! The noise accounts of one location: one for all sources together, and one for each source alone.
 //!
-//! Each of these is a lane: lane 0 removes all noise, lane `n + 1` only that of source `n`. Every lane has a noise-free timeline, that
+//! Each of these is an account: lane 0 removes all noise, lane `n + 1` only that of source `n`. Every lane has a noise-free timeline, that
 //! of a run without this noise: an instant `t` of the run is at `t − accumulated` on it (Nataraj et al. 2007, §3).
 
 /// The lanes of a location. All times in ns.
@@ -16,7 +16,7 @@ pub(super) struct Ledger {
     pub absorbed: Vec<i64>,
     /// Noise that struck within the open call.
     pub within: Vec<i64>,
-    /// Noise that is not placed yet, because there was more of it than time.
+    /// Noise carried over, because it exceeded the elapsed time.
     late: Vec<i64>,
     /// Current time on the noise-free timelines; it never decreases.
     floor: Vec<i64>,
@@ -82,7 +82,7 @@ impl Ledger {
         self.within.fill(0);
     }
 
-    /// Moves the noise since the last settlement to a call that began there.
+    /// Moves the noise since the last `close_interval` to a call that began there.
     pub fn enter_late(&mut self) {
         self.within.copy_from_slice(&self.late);
         self.late.fill(0);

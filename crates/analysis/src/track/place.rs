@@ -25,7 +25,7 @@ pub(super) struct Call {
     pub region: u32,
     pub path: u32,
     pub entered: i64,
-    /// Number of regions that are open around it; it ends when that many are open again. `None` if no region surrounds the communication.
+    /// Number of regions that are open around it; the call ends when the stack is back at this depth. `None` if no region surrounds the communication.
     pub depth: Option<usize>,
     /// Messages that it received or probed.
     pub received: Vec<MessageId>,
@@ -39,7 +39,7 @@ pub(super) struct Call {
     pub begun: Option<i64>,
     pub left: i64,
     /// Whether it polled without success.
-    pub in_vain: bool,
+    pub unsuccessful: bool,
     pub announced: bool,
 }
 
@@ -57,7 +57,7 @@ impl Call {
             blocking: None,
             begun: None,
             left: entered,
-            in_vain: false,
+            unsuccessful: false,
             announced: false,
         }
     }
@@ -70,7 +70,7 @@ pub(super) enum Request {
     Sent(MessageId),
     /// A receive that was matched with its message when it was posted.
     Receiving(MessageId),
-    /// A receive that was not, because its sender was not known yet; and when it was posted.
+    /// A receive not matched yet, because its sender is unknown, with the time at which it was posted.
     Posted(i64, Vec<i64>),
     /// A collective that the location entered.
     Entered(CollectiveId, usize),
@@ -103,7 +103,7 @@ pub(super) struct Polling {
 
 /// One location.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct LocationState {
     pub rank: u32,
     pub first: Option<i64>,
     pub now: i64,
@@ -122,7 +122,7 @@ pub(super) struct Place {
     pub ledger: Ledger,
 }
 
-impl Place {
+impl LocationState {
     pub fn new(rank: u32, sources: usize) -> Self {
         Self {
             rank,

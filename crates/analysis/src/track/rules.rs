@@ -264,7 +264,7 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
             polls && polls_again(gap, polling.length)
         };
         let before = place.polling.take().filter(goes_on);
-        if !call.in_vain {
+        if !call.unsuccessful {
             return before;
         }
         let mut polling = before.unwrap_or_else(|| Polling {

@@ -19,7 +19,7 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
     /// Called when all locations are blocked. Releases the location whose wait is most certainly futile; `false` if none waits.
     pub(super) fn release_one(&mut self) -> bool {
         let mut hopes = FxHashMap::default();
-        let stuck = |(location, place): (usize, &super::place::Place)| {
+        let stuck = |(location, place): (usize, &super::place::LocationState)| {
             let blocked = place.blocked?;
             let hope = match blocked {
                 Blocked::Ranks(id) => *hopes.entry(id).or_insert_with(|| self.hope(blocked)),
@@ -92,7 +92,7 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
             collective.parts.iter().map(|part| self.places[part.location as usize].rank).collect();
         came.sort_unstable();
         let here = |rank: &u32| self.of_rank.contains_key(rank);
-        comm.everybody().filter(|rank| here(rank) && came.binary_search(rank).is_err()).collect()
+        comm.all_world_ranks().filter(|rank| here(rank) && came.binary_search(rank).is_err()).collect()
     }
 
     /// Adds the warnings at the end: messages that were never received, collectives that never completed, locations that broke off.

@@ -8,11 +8,11 @@ use super::messages::MessageId;
 use super::place::Blocked;
 
 impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
-    pub(super) fn close_call(&mut self, location: u32, in_vain: bool) {
+    pub(super) fn close_call(&mut self, location: u32, unsuccessful: bool) {
         let place = &mut self.places[location as usize];
         if let Some(call) = &mut place.call {
             call.left = place.now;
-            call.in_vain = in_vain;
+            call.unsuccessful = unsuccessful;
         }
         self.end_call(location);
     }

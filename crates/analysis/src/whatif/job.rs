@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use quell_sim::goal::Schedule;
 use quell_sim::loggops::{self, Network, Noise, Program as _, RankClocks, Rules, Run, Start};
-use quell_sim::{Draws, Node, Program, Strike};
+use quell_sim::{DelayedPhase, Draws, Node, Program};
 use rayon::prelude::*;
 
 use super::attributed_noise::AttributedNoise;
@@ -130,7 +130,7 @@ fn clocks(nodes: &[AttributedNoise], noise: &[NodeNoise]) -> Result<Vec<Vec<Cloc
 }
 
 /// Time that each family took of the phases' delays.
-fn taken(strikes: &[Strike], quantum: u64, clocks: &[Vec<ClockSources>]) -> BTreeMap<String, f64> {
+fn taken(strikes: &[DelayedPhase], quantum: u64, clocks: &[Vec<ClockSources>]) -> BTreeMap<String, f64> {
     let mut all = BTreeMap::new();
     for strike in strikes {
         let length = quantum.saturating_add(strike.delay);

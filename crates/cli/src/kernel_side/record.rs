@@ -21,7 +21,7 @@ use crate::kernel_side::{Rows, refusal};
 use crate::plan::until;
 use crate::printer::{Printer, one_line};
 use crate::signals::stopped_by_signals;
-use run::{Guests, LONGEST, LONGEST_WITH_RANKS, Run};
+use run::{AdoptedProcesses, LONGEST, LONGEST_WITH_RANKS, Run};
 
 /// Records the planned CPUs, or the noise of `command` and of all processes that it starts, on any CPU.
 pub fn record(
@@ -131,7 +131,7 @@ pub fn adopt(name: &str, output: &Path, printer: Printer) -> Result<Manifest, Un
         container.serve_under(name)?;
     }
     let mut run = Run::new(&plan, &stop, zero_ns, LONGEST_WITH_RANKS);
-    run.guests = Some(Guests::default());
+    run.guests = Some(AdoptedProcesses::default());
     if let Err(error) = run.stream(&mut rows, &mut writer, printer) {
         writer.abandon(&mut manifest, &error);
         return Err(error.into());
@@ -244,7 +244,7 @@ fn spawn(followed: Followed<'_>, recorder: &Recorder) -> anyhow::Result<Child> {
     let mut child = Command::new(&followed.words[0]);
     child.args(&followed.words[1..]).envs(followed.variables.iter().map(|(name, value)| (name, value)));
     recorder
-        .children_of_this_thread(|| child.spawn())?
+        .follow_children_started_by(|| child.spawn())?
         .map_err(|error| anyhow::Error::new(error).context(Unstarted(followed.words[0].clone())))
 }
 

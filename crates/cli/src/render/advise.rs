@@ -1,6 +1,6 @@
 //! Renders advice as text for a terminal.
 
-use quell_analysis::advise::{Advice, Best, Leave, Proposal, Standing};
+use quell_analysis::advise::{Advice, Applicability, Best, Leave, Proposal};
 use quell_analysis::whatif::{CostRow, Scale, Source};
 use quell_recording::columns::Columns;
 
@@ -113,7 +113,7 @@ impl<'a> RemedyRow<'a> {
             mitigation: &one.id,
             risk: &one.risk,
             here: match (one.standing, one.reboot) {
-                (Standing::ByHand, _) => "by hand",
+                (Applicability::ByHand, _) => "by hand",
                 (_, true) => "after a boot",
                 _ => "possible",
             },
@@ -129,8 +129,10 @@ impl<'a> RemedyRow<'a> {
 }
 
 fn mitigations(advice: &Advice) -> String {
-    let possible =
-        advice.mitigations.iter().filter(|one| one.standing <= Standing::ByHand && one.effects.is_some());
+    let possible = advice
+        .mitigations
+        .iter()
+        .filter(|one| one.standing <= Applicability::ByHand && one.effects.is_some());
     let shown: Vec<RemedyRow<'_>> = possible.clone().filter_map(RemedyRow::new).take(MOST_SHOWN).collect();
     let ranks = advice.scales.last().map_or(0, |scale| scale.ranks);
     let mut text = String::new();
@@ -144,9 +146,9 @@ fn mitigations(advice: &Advice) -> String {
         }
     }
     for (standing, words) in [
-        (Standing::On, "applied already"),
-        (Standing::Impossible, "not on this machine"),
-        (Standing::CannotTell, "unknown whether possible"),
+        (Applicability::On, "applied already"),
+        (Applicability::Impossible, "not on this machine"),
+        (Applicability::CannotTell, "unknown whether possible"),
     ] {
         let ids: Vec<&str> = advice
             .mitigations

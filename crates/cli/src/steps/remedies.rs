@@ -1,7 +1,7 @@
 //! The mitigations that are possible on this machine, from an audit of the catalogue.
 
 use quell_analysis::Warning;
-use quell_analysis::advise::{Candidate, Standing};
+use quell_analysis::advise::{Applicability, Candidate};
 use quell_recording::Cpu;
 use quell_tune::audit::{AuditOptions, Audited, State};
 
@@ -55,20 +55,25 @@ fn candidate(one: &Audited<'_>, elsewhere: bool) -> Candidate {
         .iter()
         .any(|place_state| !place_state.done && !place_state.immovable && place_state.want.is_some());
     let standing = match one.state {
-        _ if elsewhere => Standing::CannotTell,
-        State::Applied => Standing::On,
-        State::NotHere => Standing::Impossible,
-        State::CannotTell => Standing::CannotTell,
-        State::NotApplied | State::Partial if mitigation.is_the_jobs() => Standing::ByHand,
-        State::NotApplied | State::Partial if writes => Standing::Possible,
-        State::NotApplied | State::Partial if one.by_hand.is_empty() => Standing::Impossible,
-        State::NotApplied | State::Partial => Standing::ByHand,
+        _ if elsewhere => Applicability::CannotTell,
+        State::Applied => Applicability::On,
+        State::NotHere => Applicability::Impossible,
+        State::CannotTell => Applicability::CannotTell,
+        State::NotApplied | State::Partial if mitigation.affects_only_job_processes() => {
+            Applicability::ByHand
+        }
+        State::NotApplied | State::Partial if writes => Applicability::Possible,
+        State::NotApplied | State::Partial if one.by_hand.is_empty() => Applicability::Impossible,
+        State::NotApplied | State::Partial => Applicability::ByHand,
     };
     let by_hand = || one.by_hand.iter().find(|hand| hand.done != Some(true)).map(|hand| hand.todo.clone());
-    let placed =
-        || mitigation.is_the_jobs().then(|| "it has an effect only for a job placed there".to_owned());
+    let placed = || {
+        mitigation
+            .affects_only_job_processes()
+            .then(|| "it has an effect only for a job placed there".to_owned())
+    };
     let why = match standing {
-        Standing::ByHand => by_hand().or_else(placed).or_else(|| one.why.clone()),
+        Applicability::ByHand => by_hand().or_else(placed).or_else(|| one.why.clone()),
         _ if elsewhere => None,
         _ => one.why.clone(),
     };

@@ -99,7 +99,7 @@ pub fn run<V: Sweepable>(verb: V, request: Request<'_>, printer: Printer) -> any
     }
     folder.claim()?;
     // Progress bars of several processes would overwrite each other.
-    let drawing = if share.speaks() { printer } else { Printer::new(true) };
+    let drawing = if share.prints_result() { printer } else { Printer::new(true) };
     let shared = work::Shared::new(verb, context, folder, &share);
     let counts = work::run(&shared, request.threads, drawing)?;
     let there = shared.folder.there();
@@ -119,7 +119,7 @@ fn report(document: &Sweep, json: bool, printer: Printer) -> anyhow::Result<()> 
     if document.counts.failed_rows > 0 {
         printer.warn(&document.failures());
     }
-    if document.share.speaks() {
+    if document.share.prints_result() {
         match json {
             true => printer.json(document)?,
             false => printer.result(&document.text())?,

@@ -10,7 +10,7 @@ use std::io::ErrorKind;
 use std::process::ExitCode;
 
 use quell_kernel::{Plan, container};
-use quell_node::injector::job::{self, How, Input, Loading, Output, Variable};
+use quell_node::injector::job::{self, Input, Loading, Output, RunOptions, Variable};
 use quell_node::mpi::{self, Built, Used};
 use quell_recording::mpi_log::variable;
 
@@ -110,7 +110,7 @@ fn variables(args: &Trace, folder: &Folder) -> anyhow::Result<Vec<Variable>> {
 fn alone(args: &Trace, loading: &Loading) -> anyhow::Result<u8> {
     let words = loading.taken_along(&args.command);
     let variables = loading.variables(&args.command);
-    let how = How { variables: &variables, input: Input::Own, output: Output::Own };
+    let how = RunOptions { variables: &variables, input: Input::Own, output: Output::Own };
     let signals = Signals::catch()?;
     let unstarted = |error| anyhow::Error::new(error).context(Unstarted(words[0].clone()));
     Ok(job::run(&words, &how, &signals.pass).map_err(unstarted)?.code())

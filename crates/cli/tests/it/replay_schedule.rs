@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use quell_node::injector::compile::{Compiled, CpuNoise, Limits, compile};
 use quell_node::injector::schedule::{Order, check, words};
 use quell_recording::{Cpu, Detour, Nanos, Span, Trace};
-use quell_replay::Track;
+use quell_replay::ProgressClockView;
 use quell_replay::schedule::{Context, HEAD, Schedule, Sync};
 use quell_sim::ProgressClock;
 
@@ -29,7 +29,7 @@ fn compiled(traces: &[Trace]) -> Compiled {
 }
 
 /// A track of a schedule, read as a job reads it.
-fn read(words: &[u64], number: u64) -> Track<'_> {
+fn read(words: &[u64], number: u64) -> ProgressClockView<'_> {
     let entry = Schedule::from_words(words).unwrap().entry(number).unwrap();
     entry.within(words).unwrap()
 }
@@ -110,7 +110,7 @@ proptest! {
     #[test]
     fn any_words_are_a_track_or_none(values in prop::collection::vec(prop_oneof![0u64..50, any::<u64>()], 0..20), t in any::<u64>(), work in any::<u64>()) {
         for count in 0..values.len() {
-            if let Ok(track) = Track::from_words(count, &values) {
+            if let Ok(track) = ProgressClockView::from_words(count, &values) {
                 let _ = (track.delay(t, work), track.ahead(t), track.noise_in(t, work), track.useful_at(t));
             }
         }

@@ -264,7 +264,8 @@ mod measured {
         replay(folder, &["short.toml", "-o", "kept"], mpi, 1, &arguments);
         let report = last_reports(&folder.join("kept")).pop().unwrap();
         let words = words(&last_run(&folder.join("kept")).join("schedule"));
-        let entry = Schedule::from_words(&words).unwrap().entry(report.get(Field::Track)).unwrap();
+        let entry =
+            Schedule::from_words(&words).unwrap().entry(report.get(Field::ProgressClockView)).unwrap();
         let track = entry.within(&words).unwrap();
         let position = |now: u64| now - report.get(Field::BegunNs) + report.get(Field::Place);
         let seen = replaying::words(&log);

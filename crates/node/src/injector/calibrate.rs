@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use quell_recording::Cpu;
-use quell_replay::Track;
+use quell_replay::ProgressClockView;
 use quell_replay::report::{EVENT, Field, Report, WORDS};
 use quell_replay::spin::now_ns;
 use quell_replay::timer::Engine;
@@ -186,7 +186,7 @@ impl Round {
         let words: &'static [u64] = Vec::leak(vec![period / 2, period, period / 2, period]);
         let reported: &'static [AtomicU64] =
             Vec::leak((0..WORDS + EVENT * MOST).map(|_| AtomicU64::new(0)).collect());
-        let track = Track::from_words(1, words).map_err(|_| CalibrationError::NoTimer)?;
+        let track = ProgressClockView::from_words(1, words).map_err(|_| CalibrationError::NoTimer)?;
         let thread = Thread::take().ok_or(CalibrationError::NoTimer)?;
         let mut gaps = Vec::with_capacity(MOST);
         let turn_ns = shortest_turn();

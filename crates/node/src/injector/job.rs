@@ -111,7 +111,7 @@ pub enum Input {
 
 /// How a command is run.
 #[derive(Clone, Copy, Debug)]
-pub struct How<'a> {
+pub struct RunOptions<'a> {
     /// Variables in addition to its environment.
     pub variables: &'a [Variable],
     /// Where its input comes from.
@@ -141,7 +141,7 @@ impl Ended {
 ///
 /// # Errors
 /// When it cannot be started.
-pub fn run(words: &[String], how: &How<'_>, pass: &AtomicI32) -> std::io::Result<Ended> {
+pub fn run(words: &[String], how: &RunOptions<'_>, pass: &AtomicI32) -> std::io::Result<Ended> {
     let [program, rest @ ..] = words else { return Err(std::io::ErrorKind::InvalidInput.into()) };
     let mut command = Command::new(program);
     command.args(rest).envs(how.variables.iter().map(|(name, value)| (name, value)));
@@ -184,7 +184,7 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
     use super::*;
 
-    const QUIET: How<'_> = How { variables: &[], input: Input::None, output: Output::Own };
+    const QUIET: RunOptions<'_> = RunOptions { variables: &[], input: Input::None, output: Output::Own };
 
     fn loading() -> Loading {
         let variables = vec![("QUELL_REPLAY", "/s".into()), ("QUELL_REPLAY_REPORTS", "/r".into())];

@@ -16,7 +16,7 @@ mod team;
 mod work_calibration;
 
 use quell_recording::{Cpu, Nanos};
-use quell_replay::Track;
+use quell_replay::ProgressClockView;
 
 pub use team::{Team, emulate};
 
@@ -39,7 +39,7 @@ pub struct Plan<'a> {
     /// Factor by which quantum and noise are scaled while they run; all results are divided by it.
     pub scale: f64,
     /// The traces.
-    pub tracks: Vec<Track<'a>>,
+    pub tracks: Vec<ProgressClockView<'a>>,
     /// Maximum number of attempts at a run that this machine disturbs.
     pub tries: u32,
 }

@@ -12,9 +12,9 @@ use std::time::Duration;
 
 use quell_recording::{Cpu, format_cpu_list};
 use quell_replay::report::{EVENT, Field, MAGIC, Report, VERSION, WORDS};
-use quell_replay::schedule::{Context, Flaw, Schedule, Seat, Sync};
+use quell_replay::schedule::{Context, RankAssignment, Schedule, ScheduleError, Sync};
 use quell_replay::spin::{burn_until, now_ns, wall_ns};
-use quell_replay::{Ahead, Track};
+use quell_replay::{Ahead, ProgressClockView};
 
 use super::compile::CpuNoise;
 use super::median::median_high;
@@ -147,7 +147,7 @@ impl Disturbers {
         &mut self,
         words: &Arc<Vec<u64>>,
         rank: u64,
-        seat: Seat,
+        seat: RankAssignment,
         cpu: Cpu,
         watched: &Watched,
     ) -> Result<(), ProcessError> {
@@ -164,7 +164,7 @@ impl Disturbers {
         report.set(Field::Pid, u64::from(std::process::id()));
         report.set(Field::Rank, rank);
         report.set(Field::Node, seat.node);
-        report.set(Field::Track, seat.track);
+        report.set(Field::ProgressClockView, seat.track);
         report.set(Field::Threads, 1);
         watched.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&shared));
         let (ready, begun) = std::sync::mpsc::sync_channel(1);
@@ -232,16 +232,20 @@ impl Drop for Disturbers {
     }
 }
 
-fn track<'a>(schedule: &Schedule<'a>, words: &'a [u64], seat: Seat) -> Result<Track<'a>, &'static str> {
+fn track<'a>(
+    schedule: &Schedule<'a>,
+    words: &'a [u64],
+    seat: RankAssignment,
+) -> Result<ProgressClockView<'a>, &'static str> {
     let entry = schedule.entry(seat.track).ok_or("a track is missing")?;
-    entry.within(words).map_err(Flaw::reason)
+    entry.within(words).map_err(ScheduleError::reason)
 }
 
 /// The loop of one thread.
 struct Disturber<'a> {
     schedule: &'a Schedule<'a>,
-    track: Track<'a>,
-    seat: Seat,
+    track: ProgressClockView<'a>,
+    seat: RankAssignment,
     shared: &'a Shared,
     stop: &'a AtomicBool,
 }

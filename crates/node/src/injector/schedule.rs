@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use quell_replay::schedule::{
-    Context, Flaw, GROUP, HEAD, MAGIC, SEED, Schedule, Sync, TRACK, VERSION, checksum, field,
+    Context, GROUP, HEAD, MAGIC, SEED, Schedule, ScheduleError, Sync, TRACK, VERSION, checksum, field,
 };
 
 use super::compile::CpuNoise;
@@ -139,10 +139,10 @@ pub fn write(path: &Path, words: &[u64]) -> std::io::Result<()> {
 /// # Errors
 /// The reason why it is not valid.
 pub fn check(words: &[u64]) -> Result<Schedule<'_>, &'static str> {
-    let schedule = Schedule::from_words(words).map_err(Flaw::reason)?;
+    let schedule = Schedule::from_words(words).map_err(ScheduleError::reason)?;
     for track in 0..schedule.head.tracks {
         let entry = schedule.entry(track).ok_or("a track is missing")?;
-        entry.within(words).map_err(Flaw::reason)?;
+        entry.within(words).map_err(ScheduleError::reason)?;
     }
     Ok(schedule)
 }

@@ -42,7 +42,7 @@ pub fn record(
 /// Runs the probes and hands what they find to `sink`; ends by time, by count, or when `stop` is set.
 ///
 /// # Errors
-/// [`ProbeError`]; an error of the sink is [`ProbeError::Recording`] at its begin and [`ProbeError::Write`] from then on.
+/// [`ProbeError`]; an error from the sink is [`ProbeError::Recording`] if `begin` fails, and [`ProbeError::Write`] afterwards.
 pub fn stream(plan: &Plan, stop: &AtomicBool, sink: &mut dyn Sink) -> Result<Manifest, ProbeError> {
     let cpus = Cpus::from_this_machine()?;
     cpus.check(&plan.cpus)?;
@@ -57,7 +57,8 @@ pub fn stream(plan: &Plan, stop: &AtomicBool, sink: &mut dyn Sink) -> Result<Man
     if probes.iter().any(|probe| !probe.ring.locked()) {
         manifest.warnings.push(Warning::BuffersNotLocked);
     }
-    let _home = Home::move_to(if spare.is_empty() { &plan.cpus[..1] } else { &spare }, cpus.allowed)?;
+    let _home =
+        AffinityGuard::move_to(if spare.is_empty() { &plan.cpus[..1] } else { &spare }, cpus.allowed)?;
     let run = Run {
         plan,
         kind,
@@ -245,16 +246,16 @@ fn guard_realtime(plan: &Plan, spare: &[Cpu]) -> Result<(), ProbeError> {
 }
 
 /// Keeps the writer off the probed CPUs, and restores its affinity when the run is over.
-struct Home(Vec<Cpu>);
+struct AffinityGuard(Vec<Cpu>);
 
-impl Home {
+impl AffinityGuard {
     fn move_to(cpus: &[Cpu], back: Vec<Cpu>) -> Result<Self, ProbeError> {
         machine::pin(cpus).map_err(|source| ProbeError::Pin { cpu: cpus[0], source })?;
         Ok(Self(back))
     }
 }
 
-impl Drop for Home {
+impl Drop for AffinityGuard {
     fn drop(&mut self) {
         let _ = machine::pin(&self.0);
     }

@@ -55,7 +55,7 @@ pub(super) fn sniff_bytes(bytes: &[u8]) -> Result<Option<Readable>, String> {
     }
 }
 
-/// The format by the first line that identifies it; a file of comments alone is netgauge's, of a node without noise.
+/// The format by the first line that identifies it; a file with only comments is netgauge output from a noise-free node.
 pub(super) fn sniff(text: &str) -> Result<Readable, String> {
     let mut comments = false;
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {

@@ -1,6 +1,6 @@
 //! The position of a thread in its noise, and the next time it loses its CPU: arithmetic only.
 
-use crate::Track;
+use crate::ProgressClockView;
 
 /// A detour that is late by up to this is still burned whole, because the machine delayed it. If it is later, the program was not
 /// running, and the detour has passed without it.
@@ -12,7 +12,7 @@ const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
     /// Its trace.
-    pub track: Track<'static>,
+    pub track: ProgressClockView<'static>,
     /// When the trace is at `place`, on CLOCK_MONOTONIC; there is no noise before that. Negative, wrapped, if that was before the machine
     /// booted.
     pub since_ns: u64,
@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     /// A track from detours, (start, length) each.
-    fn track(detours: &[(u64, u64)], period: u64) -> Track<'static> {
+    fn track(detours: &[(u64, u64)], period: u64) -> ProgressClockView<'static> {
         let (mut starts, mut useful, mut lost) = (Vec::new(), Vec::new(), 0);
         for &(start, length) in detours {
             starts.push(start);
@@ -159,10 +159,10 @@ mod tests {
         starts.push(period);
         useful.push(period - lost);
         starts.append(&mut useful);
-        Track::from_words(detours.len(), starts.leak()).unwrap()
+        ProgressClockView::from_words(detours.len(), starts.leak()).unwrap()
     }
 
-    fn plan(track: Track<'static>) -> Plan {
+    fn plan(track: ProgressClockView<'static>) -> Plan {
         Plan {
             track,
             since_ns: 1_000_000_000,

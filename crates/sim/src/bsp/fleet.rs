@@ -5,7 +5,7 @@
 //! phase needs only the worst range that holds a node. There are three exact ways to find it, and the
 //! cheapest is taken: from the worst range down, over the ranges that the nodes lie in, or node by node.
 
-use super::node::{Pace, Slowest, TimeRange};
+use super::node::{Pace, Slowest, StartRange};
 use super::{Job, Layout, SyncMode, stream};
 use crate::draws::Draws;
 use crate::sorted::Sorted;
@@ -159,7 +159,7 @@ impl Shifted<'_> {
     }
 
     /// The earliest position of a node in a range, which is the slowest of those in it.
-    fn first_within(&self, range: &TimeRange) -> Option<u64> {
+    fn first_within(&self, range: &StartRange) -> Option<u64> {
         let period = self.pace.period();
         let goal = minus(range.first, self.shift, period);
         let keys = self.offsets.keys();

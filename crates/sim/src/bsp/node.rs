@@ -63,7 +63,7 @@ impl Node {
 
 /// A range of starts whose work ends within the same set of detours.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct TimeRange {
+pub(super) struct StartRange {
     /// The delay of its first start, in nanoseconds. No other start in it has a longer one.
     pub(super) peak: u64,
     pub(super) first: u64,
@@ -83,7 +83,7 @@ pub(super) struct Pace {
     /// Per CPU, the starts at which the delay grows.
     pub(super) worst_starts: Vec<Sorted>,
     /// The worst ranges of all CPUs, worst first.
-    pub(super) ranges: Vec<TimeRange>,
+    pub(super) ranges: Vec<StartRange>,
     /// No range that `ranges` omits has a higher peak.
     pub(super) rest_peak: u64,
 }
@@ -93,7 +93,7 @@ impl Pace {
         let clocks = node.clocks;
         let worst_starts: Vec<Sorted> =
             clocks.iter().map(|clock| Sorted::new(clock.worst_starts(quantum))).collect();
-        let mut ranges: Vec<TimeRange> = Vec::new();
+        let mut ranges: Vec<StartRange> = Vec::new();
         for (cpu, (clock, starts)) in clocks.iter().zip(&worst_starts).enumerate() {
             ranges.extend(ranges_between(cpu as u32, clock, starts.keys(), quantum));
         }
@@ -128,10 +128,10 @@ fn ranges_between(
     clock: &ProgressClock,
     starts: &[u64],
     quantum: u64,
-) -> impl Iterator<Item = TimeRange> {
+) -> impl Iterator<Item = StartRange> {
     let wrapped = starts.first().map(|first| first + clock.period());
     let next = starts.iter().copied().skip(1).chain(wrapped);
-    starts.iter().zip(next).map(move |(&first, next)| TimeRange {
+    starts.iter().zip(next).map(move |(&first, next)| StartRange {
         peak: clock.delay(first, quantum),
         first,
         length: next - first,
@@ -140,8 +140,8 @@ fn ranges_between(
 }
 
 /// Sorts the worst ranges to the front, drops the rest and returns their highest peak.
-fn keep_worst(ranges: &mut Vec<TimeRange>) -> u64 {
-    let worst_first = |s: &TimeRange| (std::cmp::Reverse(s.peak), s.cpu, s.first);
+fn keep_worst(ranges: &mut Vec<StartRange>) -> u64 {
+    let worst_first = |s: &StartRange| (std::cmp::Reverse(s.peak), s.cpu, s.first);
     let mut rest_peak = 0;
     if ranges.len() > MOST_RANGES {
         let (_, best_of_rest, _) = ranges.select_nth_unstable_by_key(MOST_RANGES, worst_first);

@@ -1,6 +1,6 @@
 //! A whole schedule in memory, and how an engine reads operations from it.
 
-use crate::loggops::{Free, Frees, Kind, Program, Shape, prefetch};
+use crate::loggops::{Kind, Program, ReadyOp, ReadyTrigger, Shape, prefetch};
 
 /// Marks an edge whose dependent waits for the start of an operation, not for its end.
 pub(super) const AT_START: u32 = 1 << 31;
@@ -104,7 +104,15 @@ impl Schedule {
     }
 
     /// Notifies the dependents of an operation that it has started (`edge_kind` is [`AT_START`]) or is done (0).
-    fn notify(&self, rank: u32, state: &mut Waiting, op: u32, at: u64, edge_kind: u32, free: &mut Vec<Free>) {
+    fn notify(
+        &self,
+        rank: u32,
+        state: &mut Waiting,
+        op: u32,
+        at: u64,
+        edge_kind: u32,
+        free: &mut Vec<ReadyOp>,
+    ) {
         state.last = op;
         let part = self.part(rank);
         for &edge in part.edges_of(op as usize) {
@@ -118,7 +126,7 @@ impl Schedule {
             if waits.needs == 0 {
                 let Op { peer, shape, .. } = part.ops[index];
                 state.freed += 1;
-                free.push(Free { op: dependent, peer, shape, ready });
+                free.push(ReadyOp { op: dependent, peer, shape, ready });
             }
         }
     }
@@ -177,17 +185,17 @@ impl Program for Schedule {
         Some((self.ops.len() as u64, self.sends))
     }
 
-    fn frees(&self) -> Frees {
-        if self.at_starts { Frees::AtStarts } else { Frees::AtEnds }
+    fn frees(&self) -> ReadyTrigger {
+        if self.at_starts { ReadyTrigger::AtStarts } else { ReadyTrigger::AtEnds }
     }
 
-    fn begin(&self, rank: u32, free: &mut Vec<Free>) -> Waiting {
+    fn begin(&self, rank: u32, free: &mut Vec<ReadyOp>) -> Waiting {
         let part = self.part(rank);
         let mut waits = vec![Waits::default(); part.ops.len()].into_boxed_slice();
         part.edges.iter().for_each(|edge| waits[(edge & DEPENDENT) as usize].needs += 1);
         let before = free.len();
         for (number, op) in part.ops.iter().enumerate().filter(|(number, _)| waits[*number].needs == 0) {
-            free.push(Free { op: number as u32, peer: op.peer, shape: op.shape, ready: 0 });
+            free.push(ReadyOp { op: number as u32, peer: op.peer, shape: op.shape, ready: 0 });
         }
         Waiting { waits, freed: (free.len() - before) as u64, last: 0 }
     }
@@ -207,13 +215,13 @@ impl Program for Schedule {
         }
     }
 
-    fn started(&self, rank: u32, state: &mut Waiting, op: u32, at: u64, free: &mut Vec<Free>) {
+    fn started(&self, rank: u32, state: &mut Waiting, op: u32, at: u64, free: &mut Vec<ReadyOp>) {
         if self.at_starts {
             self.notify(rank, state, op, at, AT_START, free);
         }
     }
 
-    fn done(&self, rank: u32, state: &mut Waiting, op: u32, at: u64, free: &mut Vec<Free>) {
+    fn done(&self, rank: u32, state: &mut Waiting, op: u32, at: u64, free: &mut Vec<ReadyOp>) {
         self.notify(rank, state, op, at, 0, free);
     }
 

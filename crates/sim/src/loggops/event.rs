@@ -3,8 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::few::Few;
-use super::free::FreeFrom;
+use super::few::InlineVec;
+use super::free::IdleTimes;
 
 /// The kind of an [`Event`]. The order is that of [`Kind`](super::Kind), followed by what comes from other ranks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,7 +25,7 @@ pub(super) enum What {
 impl What {
     /// The time from which all that such an event uses is free.
     #[inline(always)]
-    fn free_from(self, free: &impl FreeFrom, cpu: u8, nic: u8) -> u64 {
+    fn free_from(self, free: &impl IdleTimes, cpu: u8, nic: u8) -> u64 {
         match self {
             Self::Send => free.cpu(cpu).max(free.out(nic)),
             Self::Message => free.cpu(cpu).max(free.inward(nic)),
@@ -54,7 +54,7 @@ pub(super) struct Event {
 impl Event {
     /// When it can start: once it is there and what it uses is free.
     #[inline(always)]
-    pub(super) fn start(&self, free: &impl FreeFrom) -> u64 {
+    pub(super) fn start(&self, free: &impl IdleTimes) -> u64 {
         self.time.max(self.what.free_from(free, self.cpu, self.nic))
     }
 
@@ -80,7 +80,7 @@ pub(super) struct Next {
 impl Next {
     /// The turn of an event that is not queued.
     #[inline(always)]
-    pub(super) fn held(event: &Event, free: &impl FreeFrom) -> Self {
+    pub(super) fn held(event: &Event, free: &impl IdleTimes) -> Self {
         Self { start: event.start(free), age: event.age, at: usize::MAX }
     }
 }
@@ -91,7 +91,7 @@ const CROWD: usize = 32;
 /// All events that wait on one rank.
 #[derive(Debug, Default)]
 pub(super) struct Pending {
-    few: Few<Event, 3, Crowd>,
+    few: InlineVec<Event, 3, Crowd>,
 }
 
 impl Pending {
@@ -124,7 +124,7 @@ impl Pending {
     /// What each event uses changes only when an event is taken, so none has to be put back: the next to start has
     /// the least (start, age, tie), where the start is the latest of its own time and the times from which what it uses is free.
     #[inline(always)]
-    pub(super) fn next(&mut self, free: &impl FreeFrom, me: u32) -> Option<Next> {
+    pub(super) fn next(&mut self, free: &impl IdleTimes, me: u32) -> Option<Next> {
         if self.few.len() == 0 {
             return if self.few.is_away() { self.few.away_mut()?.next(free) } else { None };
         }
@@ -139,7 +139,7 @@ impl Pending {
     }
 
     #[inline(always)]
-    fn weigh(&self, at: usize, event: &Event, free: &impl FreeFrom, me: u32, best: &mut Next) {
+    fn weigh(&self, at: usize, event: &Event, free: &impl IdleTimes, me: u32, best: &mut Next) {
         let start = event.start(free);
         let sooner = if start != best.start {
             start < best.start
@@ -191,7 +191,7 @@ impl Pending {
 
     /// Gives each event that LogGOPSim would have examined and put back by `turn` its start as its time. This matters only where
     /// the time until which a CPU is busy can shrink.
-    pub(super) fn settle(&mut self, free: &impl FreeFrom, turn: Turn, me: u32) {
+    pub(super) fn settle(&mut self, free: &impl IdleTimes, turn: Turn, me: u32) {
         let settle = |event: &mut Event| {
             if (event.time, event.age) < (turn.0, turn.1) {
                 event.time = event.start(free);
@@ -263,7 +263,7 @@ impl Crowd {
         self.len += 1;
     }
 
-    fn next(&mut self, free: &impl FreeFrom) -> Option<Next> {
+    fn next(&mut self, free: &impl IdleTimes) -> Option<Next> {
         let turns = self.classes.iter_mut().enumerate().filter_map(|(index, class)| {
             let free_at = class.what.free_from(free, class.cpu, class.nic);
             while let Some(Reverse(Keyed { key, .. })) = class.later.peek()

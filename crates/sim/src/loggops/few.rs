@@ -4,7 +4,7 @@
 /// is too long into an `A`; the list is then empty and marked as away.
 #[derive(Debug)]
 #[repr(C)]
-pub(super) struct Few<T, const N: usize, A = ()> {
+pub(super) struct InlineVec<T, const N: usize, A = ()> {
     len: u32,
     is_away: bool,
     here: [T; N],
@@ -18,13 +18,13 @@ struct More<T, A> {
     away: A,
 }
 
-impl<T: Copy + Default, const N: usize, A> Default for Few<T, N, A> {
+impl<T: Copy + Default, const N: usize, A> Default for InlineVec<T, N, A> {
     fn default() -> Self {
         Self { len: 0, is_away: false, here: [T::default(); N], more: None }
     }
 }
 
-impl<T: Copy + Default, const N: usize, A: Default> Few<T, N, A> {
+impl<T: Copy + Default, const N: usize, A: Default> InlineVec<T, N, A> {
     #[inline(always)]
     pub(super) fn len(&self) -> usize {
         self.len as usize
@@ -137,7 +137,7 @@ mod tests {
     proptest! {
         #[test]
         fn is_a_list(steps in proptest::collection::vec((0u8..3, 0usize..12), 0..60)) {
-            let (mut few, mut list) = (Few::<usize, 3, Vec<usize>>::default(), Vec::new());
+            let (mut few, mut list) = (InlineVec::<usize, 3, Vec<usize>>::default(), Vec::new());
             for (number, (step, at)) in steps.into_iter().enumerate() {
                 match step {
                     0 if at < list.len() => prop_assert_eq!(few.swap_remove(at), Some(list.swap_remove(at))),

@@ -14,7 +14,7 @@ impl Layout {
 }
 
 /// The time from which each CPU of a rank is free, and each interface for sending and for receiving, in nanoseconds.
-pub(super) trait FreeFrom: Send {
+pub(super) trait IdleTimes: Send {
     /// Whether there is only one CPU and one interface.
     const SINGLE: bool;
 
@@ -38,7 +38,7 @@ pub(super) struct Single {
     inward: u64,
 }
 
-impl FreeFrom for Single {
+impl IdleTimes for Single {
     const SINGLE: bool = true;
 
     fn new(_: Layout) -> Self {
@@ -89,7 +89,7 @@ pub(super) struct Several {
     inwards: Box<[u64]>,
 }
 
-impl FreeFrom for Several {
+impl IdleTimes for Several {
     const SINGLE: bool = false;
 
     fn new(layout: Layout) -> Self {

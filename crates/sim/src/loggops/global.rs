@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BinaryHeap};
 
 use super::event::{Next, Pending, Turn, What};
-use super::free::{FreeFrom, Layout};
+use super::free::{IdleTimes, Layout};
 use super::play::{Effects, MAX_TIME, Play, raise};
 use super::program::{ANY, Program};
 use super::rank::{Played, Rank};
@@ -145,7 +145,7 @@ pub(super) struct Global<'a, P: Program, F, R> {
     effects: Effects,
 }
 
-impl<'a, P: Program, F: FreeFrom, R: Play<P, F>> Global<'a, P, F, R> {
+impl<'a, P: Program, F: IdleTimes, R: Play<P, F>> Global<'a, P, F, R> {
     /// Starts all ranks; with `counted`, the age of an event is LogGOPSim's count.
     pub(super) fn new(program: &'a P, rules: &'a R, layout: Layout, counted: bool) -> Self {
         let mut this = Self {

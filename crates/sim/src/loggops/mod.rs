@@ -24,10 +24,10 @@ pub use network::{NamedNetwork, Network, PerByte};
 pub use noise::{Noise, NoiseError, Place, RankClocks, Start, WindowNoise};
 pub use outcome::{Outcome, RunError, Stuck, Waiting};
 pub(crate) use prefetch::prefetch;
-pub use program::{ANY, Free, Frees, Kind, Program, Shape, Shapes};
+pub use program::{ANY, Kind, Program, ReadyOp, ReadyTrigger, Shape, Shapes};
 pub use watch::{Activity, Culprits, Hit, Slice, Timeline, run_for_culprits, run_for_timeline};
 
-use free::{FreeFrom, Several, Single};
+use free::{IdleTimes, Several, Single};
 use global::Global;
 
 /// The rules for ranks and messages.
@@ -80,7 +80,7 @@ pub fn run<P: Program>(program: &P, run: &Run<'_>) -> Result<Outcome, RunError> 
     }
 }
 
-fn run_on<P: Program, F: FreeFrom>(
+fn run_on<P: Program, F: IdleTimes>(
     context: play::Context<'_, P>,
     run: &Run<'_>,
 ) -> Result<Outcome, RunError> {
@@ -104,7 +104,7 @@ fn reach<P: Program>(context: &play::Context<'_, P>) -> u64 {
     if context.has_rendezvous() { net.latency } else { net.latency + net.overhead }
 }
 
-fn physically<P: Program, F: FreeFrom, R: play::Play<P, F>>(
+fn physically<P: Program, F: IdleTimes, R: play::Play<P, F>>(
     program: &P,
     rules: &R,
     layout: free::Layout,
@@ -117,7 +117,11 @@ fn physically<P: Program, F: FreeFrom, R: play::Play<P, F>>(
     }
 }
 
-fn outcome<P: Program, F: FreeFrom>(program: &P, played: rank::Played<P::Rank, F>, run: &Run<'_>) -> Outcome {
+fn outcome<P: Program, F: IdleTimes>(
+    program: &P,
+    played: rank::Played<P::Rank, F>,
+    run: &Run<'_>,
+) -> Outcome {
     Outcome {
         events: played.events,
         finish: played.ranks.iter().map(|rank| rank.free.finish()).collect(),

@@ -6,7 +6,7 @@ mod physical;
 use super::event::{Event, What};
 use super::free::Layout;
 use super::noise::{Noise, NoiseError};
-use super::program::{ANY, Free, Frees, Kind, Program};
+use super::program::{ANY, Kind, Program, ReadyOp, ReadyTrigger};
 use super::rank::Rank;
 use super::{Network, Rules, Run, RunError};
 
@@ -33,7 +33,7 @@ pub(super) struct Cost {
 #[derive(Debug)]
 pub(super) struct Effects {
     /// Operations of the rank itself that became free.
-    pub(super) free: Vec<Free>,
+    pub(super) free: Vec<ReadyOp>,
     /// The rank that a message or an answer goes to; [`ANY`] for none.
     pub(super) message_to: u32,
     /// That message or answer.
@@ -95,7 +95,7 @@ pub(super) trait Play<P: Program, F>: Sync {
     fn play(&self, me: u32, rank: &mut Rank<P::Rank, F>, event: Event, t: u64, effects: &mut Effects);
 
     /// The event of an operation that became free.
-    fn freed(&self, rank: &Rank<P::Rank, F>, free: Free, age: u64) -> Event;
+    fn freed(&self, rank: &Rank<P::Rank, F>, free: ReadyOp, age: u64) -> Event;
 
     /// Hints that events of a rank will be played soon.
     fn prepare(&self, _me: u32, _rank: &Rank<P::Rank, F>) {}
@@ -189,19 +189,19 @@ impl<'a, P: Program> Context<'a, P> {
     pub(super) fn early(&self) -> Early {
         let idle = |cost: &Cost| cost.kind == Kind::Calc && cost.work == 0;
         match self.program.frees() {
-            Frees::InSteps => Early::All,
-            Frees::AtEnds
+            ReadyTrigger::InSteps => Early::All,
+            ReadyTrigger::AtEnds
                 if self.net.overhead > 0 && !self.has_rendezvous() && !self.costs.iter().any(idle) =>
             {
                 Early::Unmet
             }
-            Frees::AtEnds | Frees::AtStarts => Early::None,
+            ReadyTrigger::AtEnds | ReadyTrigger::AtStarts => Early::None,
         }
     }
 
     /// The event of a freed operation, which does not start before `time`.
     #[inline(always)]
-    fn event(&self, free: Free, time: u64, age: u64) -> Event {
+    fn event(&self, free: ReadyOp, time: u64, age: u64) -> Event {
         let cost = self.cost(free.shape);
         let what = match cost.kind {
             Kind::Send => What::Send,

@@ -79,7 +79,7 @@ impl Shapes {
 
 /// An operation whose dependencies are met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Free {
+pub struct ReadyOp {
     /// Its number in its rank.
     pub op: u32,
     /// The rank that it sends to or receives from; 0 for work.
@@ -90,10 +90,10 @@ pub struct Free {
     pub ready: u64,
 }
 
-/// What can free operations of a rank.
+/// What makes operations of a rank ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Frees {
-    /// Only the end of the last of those that were freed before: a rank goes in steps.
+pub enum ReadyTrigger {
+    /// Only when all operations of the previous step have ended.
     InSteps,
     /// The end of any operation.
     AtEnds,
@@ -122,18 +122,18 @@ pub trait Program: Sync {
     fn totals(&self) -> Option<(u64, u64)>;
 
     /// What can free operations; the more orderly, the faster the program is played.
-    fn frees(&self) -> Frees {
-        Frees::AtStarts
+    fn frees(&self) -> ReadyTrigger {
+        ReadyTrigger::AtStarts
     }
 
     /// Begins a rank: adds the operations without dependencies to `free`, in the order of the program.
-    fn begin(&self, rank: u32, free: &mut Vec<Free>) -> Self::Rank;
+    fn begin(&self, rank: u32, free: &mut Vec<ReadyOp>) -> Self::Rank;
 
     /// Notifies the program that an operation has started at `at`: adds the operations that `irequires` it and need nothing more.
-    fn started(&self, rank: u32, state: &mut Self::Rank, op: u32, at: u64, free: &mut Vec<Free>);
+    fn started(&self, rank: u32, state: &mut Self::Rank, op: u32, at: u64, free: &mut Vec<ReadyOp>);
 
     /// Notifies the program that an operation was done at `at`: adds the operations that `requires` it and need nothing more.
-    fn done(&self, rank: u32, state: &mut Self::Rank, op: u32, at: u64, free: &mut Vec<Free>);
+    fn done(&self, rank: u32, state: &mut Self::Rank, op: u32, at: u64, free: &mut Vec<ReadyOp>);
 
     /// Hints that events of the rank will follow soon, so that the state that they use can be prefetched.
     fn prepare(&self, _rank: u32, _state: &Self::Rank) {}

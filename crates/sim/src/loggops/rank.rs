@@ -1,7 +1,7 @@
 //! State of one rank in a simulation.
 
 use super::event::{Event, Pending};
-use super::free::{FreeFrom, Layout};
+use super::free::{IdleTimes, Layout};
 use super::matching::Queue;
 
 /// State of all ranks at the end of a run.
@@ -27,7 +27,7 @@ pub(super) struct Rank<S, F> {
     pub(super) arrived: Queue,
 }
 
-impl<S, F: FreeFrom> Rank<S, F> {
+impl<S, F: IdleTimes> Rank<S, F> {
     pub(super) fn new(layout: Layout, state: S) -> Self {
         Self {
             pending: Pending::default(),

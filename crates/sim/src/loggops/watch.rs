@@ -6,11 +6,11 @@ mod timeline;
 use std::sync::Mutex;
 
 use super::event::{Event, What};
-use super::free::FreeFrom;
+use super::free::IdleTimes;
 use super::matching::Envelope;
 use super::outcome::Outcome;
 use super::play::{Early, Effects, Physical, Play};
-use super::program::{Free, Program};
+use super::program::{Program, ReadyOp};
 use super::rank::Rank;
 use super::{Noise, Run, RunError, lock};
 
@@ -31,7 +31,7 @@ pub(super) struct Seen<'e> {
     /// Sender and operation: of the message that a receive found, or of a message that found its receive.
     pub(super) found: Option<(u32, u32)>,
     /// The operations that it freed.
-    pub(super) freed: &'e [Free],
+    pub(super) freed: &'e [ReadyOp],
     /// The message or answer that it sent, and its destination.
     pub(super) sent: Option<(u32, &'e Event)>,
     /// The iteration of the program.
@@ -55,7 +55,7 @@ impl<'a, 'w, P, W> Watched<'a, 'w, P, W> {
     }
 }
 
-impl<P: Program, F: FreeFrom, W: Watch> Play<P, F> for Watched<'_, '_, P, W> {
+impl<P: Program, F: IdleTimes, W: Watch> Play<P, F> for Watched<'_, '_, P, W> {
     fn play(&self, me: u32, rank: &mut Rank<P::Rank, F>, event: Event, t: u64, effects: &mut Effects) {
         let rules = &self.rules;
         let cpu_free = rank.free.cpu(event.cpu);
@@ -85,7 +85,7 @@ impl<P: Program, F: FreeFrom, W: Watch> Play<P, F> for Watched<'_, '_, P, W> {
         });
     }
 
-    fn freed(&self, rank: &Rank<P::Rank, F>, free: Free, age: u64) -> Event {
+    fn freed(&self, rank: &Rank<P::Rank, F>, free: ReadyOp, age: u64) -> Event {
         self.rules.freed(rank, free, age)
     }
 

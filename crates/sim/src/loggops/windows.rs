@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Barrier, Mutex};
 
 use super::event::{Event, Next, What};
-use super::free::{FreeFrom, Layout};
+use super::free::{IdleTimes, Layout};
 use super::play::{Early, Effects, MAX_TIME, Play};
 use super::prefetch;
-use super::program::{ANY, Free, Program};
+use super::program::{ANY, Program, ReadyOp};
 use super::rank::{Played, Rank};
 use super::{Run, RunError, lock};
 
@@ -127,7 +127,7 @@ struct Worker<'a, P: Program, F, R> {
 }
 
 /// Plays to the end in windows of `width` nanoseconds and returns the ranks.
-pub(super) fn run<P: Program, F: FreeFrom, R: Play<P, F>>(
+pub(super) fn run<P: Program, F: IdleTimes, R: Play<P, F>>(
     program: &P,
     rules: &R,
     layout: Layout,
@@ -162,7 +162,7 @@ pub(super) fn run<P: Program, F: FreeFrom, R: Play<P, F>>(
     })
 }
 
-impl<'a, P: Program, F: FreeFrom, R: Play<P, F>> Worker<'a, P, F, R> {
+impl<'a, P: Program, F: IdleTimes, R: Play<P, F>> Worker<'a, P, F, R> {
     fn new(
         program: &'a P,
         rules: &'a R,
@@ -344,7 +344,7 @@ impl<'a, P: Program, F: FreeFrom, R: Play<P, F>> Worker<'a, P, F, R> {
     fn free_ops(&mut self, at: usize, t: u64, held: &mut Event, holds: &mut bool) {
         let me = self.first + at as u32;
         let (mut next, mut age, mut ages) = (0, t, 0);
-        let turn = |free: &Free| (free.ready, free.op);
+        let turn = |free: &ReadyOp| (free.ready, free.op);
         if self.early != Early::None && !self.effects.free.is_sorted_by_key(turn) {
             self.effects.free.sort_unstable_by_key(turn);
         }

@@ -1,11 +1,11 @@
 //! Collects the operations of a step.
 
-use crate::loggops::Free;
+use crate::loggops::ReadyOp;
 
 /// The operations of one step of a pattern.
 #[derive(Debug)]
 pub struct StepOps<'a> {
-    free: &'a mut Vec<Free>,
+    free: &'a mut Vec<ReadyOp>,
     next: u32,
     ready: u64,
     after: Option<(u32, u32)>,
@@ -34,7 +34,7 @@ impl Part {
 impl<'a> StepOps<'a> {
     /// Adds operations to `free`, numbered from `next` and ready at `ready`.
     #[inline]
-    pub(super) fn new(free: &'a mut Vec<Free>, next: u32, ready: u64) -> Self {
+    pub(super) fn new(free: &'a mut Vec<ReadyOp>, next: u32, ready: u64) -> Self {
         Self { free, next, ready, after: None, part: Part::WHOLE }
     }
 
@@ -102,11 +102,11 @@ impl<'a> StepOps<'a> {
     }
 
     #[inline]
-    fn operation(&mut self, peer: u32, shape: u32) -> Free {
+    fn operation(&mut self, peer: u32, shape: u32) -> ReadyOp {
         let op = self.next;
         // Lane 0 has the numbers below 2³¹, lane 1 those above; each wraps around within its half.
         self.next = (op & LANE) | (op.wrapping_add(1) & !LANE);
-        Free { op, peer, shape: self.part.first_shape + shape, ready: self.ready }
+        ReadyOp { op, peer, shape: self.part.first_shape + shape, ready: self.ready }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::Pattern;
 use super::ops::{LANE, StepOps};
-use crate::loggops::{Free, Frees, Program, Shape};
+use crate::loggops::{Program, ReadyOp, ReadyTrigger, Shape};
 
 /// A pattern with a number of iterations, as a program that the engine runs.
 ///
@@ -74,7 +74,7 @@ impl<P: Pattern> Steps<P> {
 
     /// Frees the next non-empty step of the only lane.
     #[inline]
-    fn advance(&self, rank: u32, lane: &mut Lane, free: &mut Vec<Free>) {
+    fn advance(&self, rank: u32, lane: &mut Lane, free: &mut Vec<ReadyOp>) {
         let steps = self.pattern.steps(rank, 0);
         let before = free.len();
         let mut begun = false;
@@ -96,7 +96,7 @@ impl<P: Pattern> Steps<P> {
     }
 
     /// Frees all steps of two lanes that can be freed.
-    fn advance_pair(&self, rank: u32, first: &mut Lane, pair: &mut Pair, free: &mut Vec<Free>) {
+    fn advance_pair(&self, rank: u32, first: &mut Lane, pair: &mut Pair, free: &mut Vec<ReadyOp>) {
         let steps = [self.pattern.steps(rank, 0), self.pattern.steps(rank, 1)];
         while first.iteration < self.iterations {
             while self.move_lane(rank, 0, first, pair, steps[0], free)
@@ -125,7 +125,7 @@ impl<P: Pattern> Steps<P> {
         first: &mut Lane,
         pair: &mut Pair,
         steps: u32,
-        free: &mut Vec<Free>,
+        free: &mut Vec<ReadyOp>,
     ) -> bool {
         let (lane, other) = if number == 0 { (first, &mut pair.second) } else { (&mut pair.second, first) };
         if lane.open > 0 || lane.step == steps {
@@ -157,7 +157,7 @@ impl<P: Pattern> Steps<P> {
     /// Notifies a rank with two lanes that an operation was done.
     #[cold]
     #[inline(never)]
-    fn done_in_pair(&self, rank: u32, state: &mut Rank, op: u32, at: u64, free: &mut Vec<Free>) {
+    fn done_in_pair(&self, rank: u32, state: &mut Rank, op: u32, at: u64, free: &mut Vec<ReadyOp>) {
         let Rank { first, pair: Some(pair) } = state else { return };
         let number = usize::from(op & LANE != 0);
         let lane = if number == 0 { &mut *first } else { &mut pair.second };
@@ -170,7 +170,7 @@ impl<P: Pattern> Steps<P> {
     }
 
     /// Number of operations of a rank in a lane, from a step on.
-    fn count_from(&self, rank: u32, lane: u32, step: u32, scratch: &mut Vec<Free>) -> u64 {
+    fn count_from(&self, rank: u32, lane: u32, step: u32, scratch: &mut Vec<ReadyOp>) -> u64 {
         let steps = step..self.pattern.steps(rank, lane);
         let count = steps.map(|step| {
             scratch.clear();
@@ -212,11 +212,11 @@ impl<P: Pattern> Program for Steps<P> {
         Some((operations.checked_mul(iterations)?, sends.checked_mul(iterations)?))
     }
 
-    fn frees(&self) -> Frees {
-        if self.pattern.lanes() == 1 { Frees::InSteps } else { Frees::AtEnds }
+    fn frees(&self) -> ReadyTrigger {
+        if self.pattern.lanes() == 1 { ReadyTrigger::InSteps } else { ReadyTrigger::AtEnds }
     }
 
-    fn begin(&self, rank: u32, free: &mut Vec<Free>) -> Rank {
+    fn begin(&self, rank: u32, free: &mut Vec<ReadyOp>) -> Rank {
         let mut first = Lane::new(0);
         if self.pattern.lanes() == 1 {
             self.advance(rank, &mut first, free);
@@ -228,10 +228,10 @@ impl<P: Pattern> Program for Steps<P> {
     }
 
     #[inline]
-    fn started(&self, _: u32, _: &mut Rank, _: u32, _: u64, _: &mut Vec<Free>) {}
+    fn started(&self, _: u32, _: &mut Rank, _: u32, _: u64, _: &mut Vec<ReadyOp>) {}
 
     #[inline]
-    fn done(&self, rank: u32, state: &mut Rank, op: u32, at: u64, free: &mut Vec<Free>) {
+    fn done(&self, rank: u32, state: &mut Rank, op: u32, at: u64, free: &mut Vec<ReadyOp>) {
         if state.pair.is_some() {
             return self.done_in_pair(rank, state, op, at, free);
         }

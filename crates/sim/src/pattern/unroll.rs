@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::ops::StepOps;
 use super::{Pattern, Steps};
-use crate::loggops::{Free, Shape};
+use crate::loggops::{ReadyOp, Shape};
 
 /// Receives the operations of a pattern: rank after rank, each rank's in the order of their numbers.
 pub trait UnrollTo {
@@ -65,7 +65,7 @@ type Numbers = Range<u32>;
 struct Lister<'a, P, T> {
     pattern: &'a P,
     to: &'a mut T,
-    scratch: Vec<Free>,
+    scratch: Vec<ReadyOp>,
     /// For each lane and each of its steps in this iteration, the operations of the last non-empty step up to it.
     ends: [Vec<Numbers>; 2],
     /// Operations of this iteration that come after a step of another lane, with that lane and step.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use quell_sim::loggops::{Free, Kind, Network, Program};
+use quell_sim::loggops::{Kind, Network, Program, ReadyOp};
 
 use super::strikes::Strikes;
 use super::{Message, Operation, Reference};
@@ -27,7 +27,7 @@ struct Machine<'a, P: Program> {
     posted: Vec<Vec<Operation>>,
     unexpected: Vec<Vec<Message>>,
     /// What the current event freed, by rank.
-    freed: BTreeMap<u32, Vec<Free>>,
+    freed: BTreeMap<u32, Vec<ReadyOp>>,
     noise: Vec<u64>,
     latest: u64,
     widest: usize,
@@ -188,7 +188,7 @@ impl<P: Program> Machine<'_, P> {
     fn queue_freed(&mut self) {
         for (rank, mut batch) in std::mem::take(&mut self.freed) {
             self.widest = self.widest.max(batch.len());
-            let shape = |free: &Free| self.program.shapes()[free.shape as usize];
+            let shape = |free: &ReadyOp| self.program.shapes()[free.shape as usize];
             batch.sort_by_key(|free| shape(free).kind);
             for free in batch {
                 let op = Operation { op: free.op, peer: free.peer, shape: shape(&free) };

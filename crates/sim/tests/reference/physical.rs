@@ -1,6 +1,6 @@
 //! quell's own rules: each step takes, of everything that waits on all ranks, what can start first.
 
-use quell_sim::loggops::{Free, Kind, Network, PerByte, Program};
+use quell_sim::loggops::{Kind, Network, PerByte, Program, ReadyOp};
 
 use super::strikes::Strikes;
 use super::{Message, Operation, Reference};
@@ -227,7 +227,7 @@ impl<P: Program> Machine<'_, P> {
         self.wait(rank, (t, rank), free);
     }
 
-    fn wait(&mut self, rank: u32, maker: Maker, freed: Vec<Free>) {
+    fn wait(&mut self, rank: u32, maker: Maker, freed: Vec<ReadyOp>) {
         self.reference.found.events += freed.len() as u64;
         self.waiting.extend(freed.into_iter().map(|free| {
             let shape = self.program.shapes()[free.shape as usize];

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use quell_sim::loggops::{ANY, Free, Frees, Kind, Program, Shape, Shapes};
+use quell_sim::loggops::{ANY, Kind, Program, ReadyOp, ReadyTrigger, Shape, Shapes};
 
 /// An operation and its dependencies.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,9 +42,9 @@ impl Listed {
         self.shapes.iter().map(|shape| u32::from(of(shape)) + 1).max().unwrap_or(1)
     }
 
-    fn free(&self, rank: u32, op: usize, ready: u64) -> Free {
+    fn free(&self, rank: u32, op: usize, ready: u64) -> ReadyOp {
         let rank = rank as usize;
-        Free { op: op as u32, peer: self.ranks[rank][op].peer, shape: self.numbers[rank][op], ready }
+        ReadyOp { op: op as u32, peer: self.ranks[rank][op].peer, shape: self.numbers[rank][op], ready }
     }
 
     /// Counts one dependency as met for each operation that has `op` among those in `needs`.
@@ -52,7 +52,7 @@ impl Listed {
         &self,
         (rank, op, at): (u32, u32, u64),
         state: &mut [Needs],
-        free: &mut Vec<Free>,
+        free: &mut Vec<ReadyOp>,
         needs: impl Fn(&Op) -> &[usize],
     ) {
         for (number, dependent) in self.ranks[rank as usize].iter().enumerate() {
@@ -102,23 +102,23 @@ impl Program for Listed {
         Some((all().count() as u64, all().filter(|op| op.shape.kind == Kind::Send).count() as u64))
     }
 
-    fn frees(&self) -> Frees {
+    fn frees(&self) -> ReadyTrigger {
         let starts = self.ranks.iter().flatten().any(|op| !op.irequires.is_empty());
-        if starts { Frees::AtStarts } else { Frees::AtEnds }
+        if starts { ReadyTrigger::AtStarts } else { ReadyTrigger::AtEnds }
     }
 
-    fn begin(&self, rank: u32, free: &mut Vec<Free>) -> Self::Rank {
+    fn begin(&self, rank: u32, free: &mut Vec<ReadyOp>) -> Self::Rank {
         let ops = &self.ranks[rank as usize];
         let open = |op: &Op| (op.requires.len() + op.irequires.len()) as u32;
         free.extend((0..ops.len()).filter(|op| open(&ops[*op]) == 0).map(|op| self.free(rank, op, 0)));
         ops.iter().map(|op| Needs { open: open(op), ready: 0, freed: open(op) == 0 }).collect()
     }
 
-    fn started(&self, rank: u32, state: &mut Self::Rank, op: u32, at: u64, free: &mut Vec<Free>) {
+    fn started(&self, rank: u32, state: &mut Self::Rank, op: u32, at: u64, free: &mut Vec<ReadyOp>) {
         self.met((rank, op, at), state, free, |dependent| &dependent.irequires);
     }
 
-    fn done(&self, rank: u32, state: &mut Self::Rank, op: u32, at: u64, free: &mut Vec<Free>) {
+    fn done(&self, rank: u32, state: &mut Self::Rank, op: u32, at: u64, free: &mut Vec<ReadyOp>) {
         self.met((rank, op, at), state, free, |dependent| &dependent.requires);
     }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use quell_recording::parse_cpu_list;
 
-use super::look::{At, Look, Looker, Verdict};
+use super::look::{At, Examined, Examiner, Verdict};
 use super::{ByHand, own_file};
 use crate::catalogue::{BootKnob, Compare, Knob};
 use crate::place::{ABSENT, Place};
@@ -17,15 +17,15 @@ struct Wanted {
     why: Option<String>,
 }
 
-impl Looker<'_> {
+impl Examiner<'_> {
     /// Looks at all options of a mitigation, which are staged in one file.
-    pub(super) fn boot(&self, at: At<'_>) -> Vec<Look> {
+    pub(super) fn boot(&self, at: At<'_>) -> Vec<Examined> {
         let knobs = at.mitigation.knob.iter().filter_map(|knob| match knob {
             Knob::Boot(boot) => Some(boot),
             _ => None,
         });
         let wanted: Vec<Wanted> = knobs.map(|knob| self.option(at, knob)).collect();
-        let mut looks: Vec<Look> = wanted.iter().map(Wanted::look).collect();
+        let mut looks: Vec<Examined> = wanted.iter().map(Wanted::look).collect();
         let usable = |one: &&Wanted| matches!(one.verdict, Verdict::Done | Verdict::Not);
         let usable: Vec<&Wanted> = wanted.iter().filter(usable).collect();
         if usable.is_empty() {
@@ -67,7 +67,7 @@ impl Looker<'_> {
     }
 
     /// The file that stages options for GRUB. An option that this boot has from elsewhere is left to whoever set it.
-    fn staged(&self, at: At<'_>, usable: &[&Wanted]) -> Look {
+    fn staged(&self, at: At<'_>, usable: &[&Wanted]) -> Examined {
         let id = &at.mitigation.id;
         let place = Place::DropIn { path: format!("/etc/default/grub.d/90-quell-{id}.cfg") };
         let absent = place.read(self.root).map_or(true, |text| text == ABSENT);
@@ -88,7 +88,7 @@ impl Looker<'_> {
         let seen = look.verdict != Verdict::Unseen;
         let verdict = if seen { Verdict::NotMissed } else { Verdict::Unseen };
         let why = look.place_state.as_ref().and_then(|place_state| place_state.why.clone());
-        Look { verdict, why, ..look }
+        Examined { verdict, why, ..look }
     }
 
     /// Whether the generator of GRUB's menu reads `/etc/default/grub.d`: Debian's does; distributions that call it grub2 do not.
@@ -108,11 +108,11 @@ impl Looker<'_> {
 }
 
 impl Wanted {
-    fn look(&self) -> Look {
-        Look { verdict: self.verdict, why: self.why.clone(), place_state: None, by_hand: None }
+    fn look(&self) -> Examined {
+        Examined { verdict: self.verdict, why: self.why.clone(), place_state: None, by_hand: None }
     }
 
-    fn by_hand(&self) -> Look {
+    fn by_hand(&self) -> Examined {
         let word = self.word.as_deref().unwrap_or_default();
         let by_hand = ByHand {
             todo: format!(
@@ -121,7 +121,7 @@ impl Wanted {
             done: Some(self.verdict == Verdict::Done),
             seen: self.why.clone(),
         };
-        Look { verdict: Verdict::NotMissed, why: None, place_state: None, by_hand: Some(by_hand) }
+        Examined { verdict: Verdict::NotMissed, why: None, place_state: None, by_hand: Some(by_hand) }
     }
 }
 

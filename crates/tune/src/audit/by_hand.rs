@@ -1,8 +1,8 @@
 //! The state of things that quell does not change.
 
 use super::ByHand;
-use super::look::{Look, Looker, Verdict};
-use crate::catalogue::{ByHandKnob, Look as How};
+use super::look::{Examined, Examiner, Verdict};
+use crate::catalogue::{ByHandKnob, ManualCheck};
 
 /// Possible paths of Slurm's configuration.
 const SLURM: [&str; 3] = ["/etc/slurm/slurm.conf", "/etc/slurm-llnl/slurm.conf", "/usr/local/etc/slurm.conf"];
@@ -10,13 +10,13 @@ const SLURM: [&str; 3] = ["/etc/slurm/slurm.conf", "/etc/slurm-llnl/slurm.conf",
 /// What the machine shows: whether it is done, if that is known, and a text; an error if the machine does not have it.
 type Seen = Result<(Option<bool>, String), String>;
 
-impl Looker<'_> {
-    pub(super) fn by_hand(&self, knob: &ByHandKnob) -> Look {
+impl Examiner<'_> {
+    pub(super) fn by_hand(&self, knob: &ByHandKnob) -> Examined {
         let by_hand = |done, seen| Some(ByHand { todo: knob.r#do.clone(), done, seen });
         let Some(how) = &knob.look else {
             let by_hand = by_hand(None, None);
             let why = Some("quell cannot see whether it is done".to_owned());
-            return Look { verdict: Verdict::Unseen, why, place_state: None, by_hand };
+            return Examined { verdict: Verdict::Unseen, why, place_state: None, by_hand };
         };
         match self.seen(how) {
             Ok((done, seen)) => {
@@ -25,24 +25,24 @@ impl Looker<'_> {
                     Some(false) => Verdict::Not,
                     None => Verdict::Unseen,
                 };
-                Look {
+                Examined {
                     verdict,
                     why: Some(seen.clone()),
                     place_state: None,
                     by_hand: by_hand(done, Some(seen)),
                 }
             }
-            Err(why) => Look::bare(Verdict::NotMissed, why),
+            Err(why) => Examined::bare(Verdict::NotMissed, why),
         }
     }
 
-    fn seen(&self, how: &How) -> Seen {
+    fn seen(&self, how: &ManualCheck) -> Seen {
         match how {
-            How::Steal => Ok(self.steal()),
-            How::File { path, matches } => self.text(path, matches),
-            How::NoProcess { matches } => self.no_process(matches),
-            How::Irq { matches } => self.some_irq(matches),
-            How::SlurmCores => self.slurm_cores(),
+            ManualCheck::Steal => Ok(self.steal()),
+            ManualCheck::File { path, matches } => self.text(path, matches),
+            ManualCheck::NoProcess { matches } => self.no_process(matches),
+            ManualCheck::Irq { matches } => self.some_irq(matches),
+            ManualCheck::SlurmCores => self.slurm_cores(),
         }
     }
 

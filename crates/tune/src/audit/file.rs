@@ -1,17 +1,18 @@
 //! Kernel files: which files a path with wildcards stands for on this machine.
 
-use super::look::{At, Look, Looker, Verdict};
+use super::look::{At, Examined, Examiner, Verdict};
 use crate::catalogue::{Compare, EACH_CPU, FileKnob, Where};
 use crate::place::Place;
 
-impl Looker<'_> {
-    pub(super) fn file(&self, at: At<'_>, knob: &FileKnob) -> Vec<Look> {
+impl Examiner<'_> {
+    pub(super) fn file(&self, at: At<'_>, knob: &FileKnob) -> Vec<Examined> {
         let found = match self.paths(at, knob) {
             Ok(found) => found,
-            Err(why) => return vec![Look::bare(Verdict::Unseen, why)],
+            Err(why) => return vec![Examined::bare(Verdict::Unseen, why)],
         };
         let fits = |path: &&String| knob.r#where.as_ref().is_none_or(|test| self.meets(path, test));
-        let looks: Vec<Look> = found.iter().filter(fits).map(|path| self.one_file(at, knob, path)).collect();
+        let looks: Vec<Examined> =
+            found.iter().filter(fits).map(|path| self.one_file(at, knob, path)).collect();
         match looks.is_empty() {
             true => vec![no_file(knob, !found.is_empty())],
             false => looks,
@@ -33,7 +34,7 @@ impl Looker<'_> {
         regex::Regex::new(&test.matches).is_ok_and(|regex| regex.is_match(text.trim()))
     }
 
-    fn one_file(&self, at: At<'_>, knob: &FileKnob, path: &str) -> Look {
+    fn one_file(&self, at: At<'_>, knob: &FileKnob, path: &str) -> Examined {
         let place = Place::File { path: path.to_owned() };
         // A value that the user gave must match exactly.
         let compare = if at.instead.is_some() { Compare::Equal } else { knob.compare };
@@ -49,7 +50,7 @@ impl Looker<'_> {
     }
 }
 
-fn no_file(knob: &FileKnob, some: bool) -> Look {
+fn no_file(knob: &FileKnob, some: bool) -> Examined {
     let verdict = if knob.optional { Verdict::NotMissed } else { Verdict::Missing };
     let why = match &knob.r#where {
         Some(test) if some => {
@@ -57,5 +58,5 @@ fn no_file(knob: &FileKnob, some: bool) -> Look {
         }
         _ => format!("{} is not there", knob.path),
     };
-    Look::bare(verdict, why)
+    Examined::bare(verdict, why)
 }

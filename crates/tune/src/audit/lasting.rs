@@ -2,7 +2,7 @@
 
 use super::PlaceState;
 use super::lists::Sysctl;
-use super::look::{Look, Looker, Verdict};
+use super::look::{Examined, Examiner, Verdict};
 use super::own_file::signed;
 use super::unit::disabled;
 use crate::catalogue::{Compare, Mitigation};
@@ -22,8 +22,8 @@ fn tmpfiles_line(line: &Line) -> String {
     format!("w {path} - - - - {value}\n")
 }
 
-impl Looker<'_> {
-    pub(super) fn lasting(&self, mitigation: &Mitigation, looks: &[Look]) -> Vec<PlaceState> {
+impl Examiner<'_> {
+    pub(super) fn lasting(&self, mitigation: &Mitigation, looks: &[Examined]) -> Vec<PlaceState> {
         let lines = lines(looks);
         let (sysctl, other): (Vec<Line>, Vec<Line>) =
             lines.into_iter().partition(|line| line.path.starts_with(PROC_SYS));
@@ -78,7 +78,7 @@ impl Looker<'_> {
 }
 
 /// What to set at boot: the wanted value, or for a file that already has more than enough, its current value.
-fn lines(looks: &[Look]) -> Vec<Line> {
+fn lines(looks: &[Examined]) -> Vec<Line> {
     let mut lines: Vec<Line> = Vec::new();
     for place_state in looks.iter().filter_map(|look| look.place_state.as_ref()) {
         let (Place::File { path }, Some(now), Some(want), false) =
@@ -97,7 +97,7 @@ fn lines(looks: &[Look]) -> Vec<Line> {
 }
 
 /// A unit that would start again at boot, with the state that keeps it off permanently.
-fn stays_off(look: &Look) -> Option<PlaceState> {
+fn stays_off(look: &Examined) -> Option<PlaceState> {
     let place_state =
         look.place_state.as_ref().filter(|_| matches!(look.verdict, Verdict::Done | Verdict::Not))?;
     let (Place::Unit { .. }, Some(now)) = (&place_state.place, &place_state.now) else { return None };

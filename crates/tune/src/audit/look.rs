@@ -9,11 +9,11 @@ use super::{AuditOptions, ByHand, PlaceState, compare};
 use crate::catalogue::{Compare, CpusetKnob, DropInKnob, Held, HoldKnob, IrqKnob, Knob, Mitigation, Want};
 use crate::facts::{Facts, Filling, Parts};
 use crate::place::irq::Irq;
-use crate::place::{ABSENT, Place, Trouble, cpuset};
+use crate::place::{ABSENT, Place, PlaceError, cpuset};
 use crate::root::Root;
 
 /// The machine, and what to look for.
-pub struct Looker<'a> {
+pub struct Examiner<'a> {
     pub root: &'a Root,
     pub facts: &'a Facts,
     pub parts: Result<&'a Parts, &'a str>,
@@ -40,14 +40,14 @@ pub enum Verdict {
 
 /// One result: for a place, for a step by hand, or for something else.
 #[derive(Clone, Debug)]
-pub struct Look {
+pub struct Examined {
     pub verdict: Verdict,
     pub why: Option<String>,
     pub place_state: Option<PlaceState>,
     pub by_hand: Option<ByHand>,
 }
 
-impl Look {
+impl Examined {
     /// A result for neither a place nor a step by hand.
     pub fn bare(verdict: Verdict, why: impl Into<String>) -> Self {
         Self { verdict, why: Some(why.into()), place_state: None, by_hand: None }
@@ -95,7 +95,7 @@ impl At<'_> {
     }
 }
 
-impl<'a> Looker<'a> {
+impl<'a> Examiner<'a> {
     pub fn new(
         root: &'a Root,
         facts: &'a Facts,
@@ -105,7 +105,7 @@ impl<'a> Looker<'a> {
         Self { root, facts, parts, options, lists: Lists::new(root) }
     }
 
-    pub fn looks(&self, mitigation: &Mitigation) -> Vec<Look> {
+    pub fn looks(&self, mitigation: &Mitigation) -> Vec<Examined> {
         let value = self.options.values.get(&mitigation.id).map(String::as_str);
         let filling = Filling { facts: self.facts, parts: self.parts, value };
         let rest = At { mitigation, filling, instead: None };
@@ -120,7 +120,7 @@ impl<'a> Looker<'a> {
         looks
     }
 
-    fn knob(&self, at: At<'_>, knob: &Knob) -> Vec<Look> {
+    fn knob(&self, at: At<'_>, knob: &Knob) -> Vec<Examined> {
         match knob {
             Knob::File(file) => self.file(at, file),
             Knob::Irq(irq) => self.irq(at, irq),
@@ -137,12 +137,12 @@ impl<'a> Looker<'a> {
     }
 
     /// Reads a place, and compares it.
-    pub fn see(&self, place: Place, want: Result<String, String>, how: Compare, optional: bool) -> Look {
+    pub fn see(&self, place: Place, want: Result<String, String>, how: Compare, optional: bool) -> Examined {
         let mut place_state = PlaceState { optional, ..PlaceState::unreadable(place) };
         let mut verdict = Verdict::Not;
         match place_state.place.read(self.root) {
             Ok(now) => place_state.now = Some(now),
-            Err(Trouble::Missing) if matches!(place_state.place, Place::DropIn { .. }) => {
+            Err(PlaceError::Missing) if matches!(place_state.place, Place::DropIn { .. }) => {
                 place_state.now = Some(ABSENT.to_owned());
             }
             Err(trouble) => {
@@ -165,11 +165,11 @@ impl<'a> Looker<'a> {
             place_state.done = true;
             verdict = Verdict::Done;
         }
-        Look { verdict, why: place_state.why.clone(), place_state: Some(place_state), by_hand: None }
+        Examined { verdict, why: place_state.why.clone(), place_state: Some(place_state), by_hand: None }
     }
 
     /// Marks a file without write permission: a file that exists need not be writable.
-    pub fn unless_writable(&self, look: Look, file: &str, why: &str) -> Look {
+    pub fn unless_writable(&self, look: Examined, file: &str, why: &str) -> Examined {
         let mode = fs::metadata(self.root.path(file)).map(|facts| facts.mode());
         match mode.is_ok_and(|mode| mode & 0o222 == 0) {
             true => look.immovable(why),
@@ -177,15 +177,15 @@ impl<'a> Looker<'a> {
         }
     }
 
-    fn irq(&self, at: At<'_>, knob: &IrqKnob) -> Vec<Look> {
+    fn irq(&self, at: At<'_>, knob: &IrqKnob) -> Vec<Examined> {
         let regex = match regex::Regex::new(&knob.matches) {
             Ok(regex) => regex,
-            Err(error) => return vec![Look::bare(Verdict::Unseen, error.to_string())],
+            Err(error) => return vec![Examined::bare(Verdict::Unseen, error.to_string())],
         };
         let mine: Vec<&Irq> = self.lists.irqs().iter().filter(|irq| regex.is_match(&irq.name)).collect();
         if mine.is_empty() {
             let why = format!("no interrupt is named like `{}`", knob.matches);
-            return vec![Look::bare(Verdict::NotMissed, why)];
+            return vec![Examined::bare(Verdict::NotMissed, why)];
         }
         let look = |irq: &&Irq| {
             let place = Place::Irq { number: irq.number, name: irq.name.clone() };
@@ -200,7 +200,7 @@ impl<'a> Looker<'a> {
         mine.iter().map(look).collect()
     }
 
-    fn hold(&self, at: At<'_>, knob: &HoldKnob) -> Look {
+    fn hold(&self, at: At<'_>, knob: &HoldKnob) -> Examined {
         let how = match knob.what {
             Held::CpuDmaLatency => Compare::AtMost,
             Held::TimestampSocket => Compare::Equal,
@@ -208,7 +208,7 @@ impl<'a> Looker<'a> {
         self.see(Place::Held { what: knob.what }, at.fill(&knob.want), how, false)
     }
 
-    fn cpuset(&self, knob: &CpusetKnob) -> Look {
+    fn cpuset(&self, knob: &CpusetKnob) -> Examined {
         let wanted = |parts: &Parts| {
             cpuset::wanted(knob.what, &parts.compute, &parts.housekeeping, self.root)
                 .map_err(|e| e.to_string())
@@ -217,9 +217,9 @@ impl<'a> Looker<'a> {
         self.see(Place::Cpuset { what: knob.what }, want, Compare::Equal, false)
     }
 
-    fn drop_in(&self, at: At<'_>, knob: &DropInKnob) -> Look {
+    fn drop_in(&self, at: At<'_>, knob: &DropInKnob) -> Examined {
         if let Some(program) = knob.r#if.as_ref().filter(|program| !self.installed(program)) {
-            return Look::bare(Verdict::NotMissed, format!("`{program}` is not installed"));
+            return Examined::bare(Verdict::NotMissed, format!("`{program}` is not installed"));
         }
         let want = at.fill(&knob.content).map(|text| super::own_file::signed(&at.mitigation.id, &text));
         self.see(Place::DropIn { path: knob.path.clone() }, want, Compare::Equal, false)
@@ -255,9 +255,9 @@ impl PlaceState {
     }
 }
 
-fn verdict_of(trouble: &Trouble, optional: bool) -> Verdict {
+fn verdict_of(trouble: &PlaceError, optional: bool) -> Verdict {
     match trouble {
-        Trouble::Immovable(_) => Verdict::Immovable,
+        PlaceError::Immovable(_) => Verdict::Immovable,
         trouble if trouble.is_absence() && optional => Verdict::NotMissed,
         trouble if trouble.is_absence() => Verdict::Missing,
         _ => Verdict::Unseen,

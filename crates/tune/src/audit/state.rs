@@ -1,11 +1,11 @@
 //! Combines the results for single places to the state of a mitigation, with the reasons.
 
-use super::look::{Look, Looker, Verdict};
+use super::look::{Examined, Examiner, Verdict};
 use super::{Audited, State};
 use crate::catalogue::Mitigation;
 use crate::place::Place;
 
-impl Looker<'_> {
+impl Examiner<'_> {
     /// Examines a mitigation and everything that it touches.
     pub fn look_at<'m>(&self, mitigation: &'m Mitigation) -> Audited<'m> {
         let mut audited = Audited {
@@ -32,7 +32,7 @@ impl Looker<'_> {
 }
 
 /// The state of a mitigation, and the reason if the state alone does not say it.
-fn sum(looks: &[Look], mitigation: &Mitigation) -> (State, Option<String>) {
+fn sum(looks: &[Examined], mitigation: &Mitigation) -> (State, Option<String>) {
     let count = |verdict: Verdict| looks.iter().filter(|look| look.verdict == verdict).count();
     let (done, not) = (count(Verdict::Done), count(Verdict::Not));
     let (missing, unseen) = (count(Verdict::Missing), count(Verdict::Unseen));
@@ -53,12 +53,12 @@ fn sum(looks: &[Look], mitigation: &Mitigation) -> (State, Option<String>) {
     (state, (!whys.is_empty()).then(|| whys.join("; ")))
 }
 
-fn is_by_hand(look: &Look) -> bool {
+fn is_by_hand(look: &Examined) -> bool {
     look.by_hand.is_some()
 }
 
 /// Why the machine has nothing of it: what became of it, if that is known.
-fn not_here(looks: &[Look], mitigation: &Mitigation) -> Option<String> {
+fn not_here(looks: &[Examined], mitigation: &Mitigation) -> Option<String> {
     if let Some(gone) = &mitigation.gone {
         let today = mitigation.successor.as_ref().map(|id| format!("; today: {id}"));
         return Some(format!("{}{}", gone.trim_end_matches('.'), today.unwrap_or_default()));
@@ -74,8 +74,8 @@ fn not_here(looks: &[Look], mitigation: &Mitigation) -> Option<String> {
 }
 
 /// The reasons of all results with one verdict, each once, with the number of places that have it.
-fn reasons(looks: &[Look], verdict: Verdict) -> Vec<String> {
-    let mine: Vec<&Look> = looks.iter().filter(|look| look.verdict == verdict).collect();
+fn reasons(looks: &[Examined], verdict: Verdict) -> Vec<String> {
+    let mine: Vec<&Examined> = looks.iter().filter(|look| look.verdict == verdict).collect();
     let mut reasons: Vec<&str> = Vec::new();
     for why in mine.iter().filter_map(|look| look.why.as_deref()) {
         if !reasons.contains(&why) {
@@ -83,7 +83,7 @@ fn reasons(looks: &[Look], verdict: Verdict) -> Vec<String> {
         }
     }
     let one = |why: &&str| {
-        let same: Vec<&&Look> = mine.iter().filter(|look| look.why.as_deref() == Some(*why)).collect();
+        let same: Vec<&&Examined> = mine.iter().filter(|look| look.why.as_deref() == Some(*why)).collect();
         match same.first().and_then(|look| look.place_state.as_ref()) {
             Some(place_state) => reason(looks, &place_state.place, same.len(), verdict, why),
             None => (*why).to_owned(),
@@ -95,7 +95,7 @@ fn reasons(looks: &[Look], verdict: Verdict) -> Vec<String> {
 }
 
 /// One reason for several places: `3 of 19 interrupts cannot be moved: …`.
-fn reason(looks: &[Look], place: &Place, count: usize, verdict: Verdict, why: &str) -> String {
+fn reason(looks: &[Examined], place: &Place, count: usize, verdict: Verdict, why: &str) -> String {
     let kind = noun(place);
     let alike = looks.iter().filter_map(|look| look.place_state.as_ref());
     let all = alike.filter(|place_state| noun(&place_state.place) == kind).count();

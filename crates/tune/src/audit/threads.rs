@@ -2,22 +2,22 @@
 
 use quell_recording::format_cpu_list;
 
-use super::look::{At, Look, Looker, Verdict};
+use super::look::{At, Examined, Examiner, Verdict};
 use crate::catalogue::{Compare, KernelThreadKnob, ProcessKnob, Property};
 use crate::place::Place;
 use crate::place::thread::{Task, threads_of};
 
-impl Looker<'_> {
-    pub(super) fn kernel_threads(&self, at: At<'_>, knob: &KernelThreadKnob) -> Vec<Look> {
+impl Examiner<'_> {
+    pub(super) fn kernel_threads(&self, at: At<'_>, knob: &KernelThreadKnob) -> Vec<Examined> {
         let regex = match regex::Regex::new(&knob.matches) {
             Ok(regex) => regex,
-            Err(error) => return vec![Look::bare(Verdict::Unseen, error.to_string())],
+            Err(error) => return vec![Examined::bare(Verdict::Unseen, error.to_string())],
         };
         let threads = self.lists.kernel_threads();
         let mine: Vec<&Task> = threads.iter().filter(|one| regex.is_match(&one.comm)).collect();
         if mine.is_empty() {
             let why = format!("no kernel thread is named like `{}`", knob.matches);
-            return vec![Look::bare(Verdict::NotMissed, why)];
+            return vec![Examined::bare(Verdict::NotMissed, why)];
         }
         let look = |thread: &&Task| {
             let want = at.filling.cpus(knob.want).map(|cpus| format_cpu_list(&cpus));
@@ -31,15 +31,15 @@ impl Looker<'_> {
         mine.iter().map(look).collect()
     }
 
-    pub(super) fn process(&self, at: At<'_>, knob: &ProcessKnob) -> Vec<Look> {
+    pub(super) fn process(&self, at: At<'_>, knob: &ProcessKnob) -> Vec<Examined> {
         let Some(pid) = self.options.pid else {
             let why = "it applies to a process: give --pid";
-            return vec![Look::bare(Verdict::Unseen, why)];
+            return vec![Examined::bare(Verdict::Unseen, why)];
         };
         let threads = match threads_of(self.root, pid) {
             Ok(threads) if !threads.is_empty() => threads,
-            Ok(_) => return vec![Look::bare(Verdict::Unseen, format!("there is no process {pid}"))],
-            Err(trouble) => return vec![Look::bare(Verdict::Unseen, trouble.to_string())],
+            Ok(_) => return vec![Examined::bare(Verdict::Unseen, format!("there is no process {pid}"))],
+            Err(trouble) => return vec![Examined::bare(Verdict::Unseen, trouble.to_string())],
         };
         let how = match knob.what {
             Property::TimerSlack => Compare::AtLeast,

@@ -11,11 +11,11 @@ use std::fmt::Write as _;
 
 use quell_recording::{Cpu, format_cpu_list, parse_cpu_list};
 
-use super::{ABSENT, Trouble};
+use super::{ABSENT, PlaceError};
 use crate::catalogue::CpusetKind;
 use crate::root::Root;
 
-pub(super) fn read(root: &Root, what: CpusetKind) -> Result<String, Trouble> {
+pub(super) fn read(root: &Root, what: CpusetKind) -> Result<String, PlaceError> {
     let parts = match what {
         CpusetKind::Shield | CpusetKind::Job => sets::read(root, what)?,
         CpusetKind::Isolated => partition::read(root)?,
@@ -23,7 +23,7 @@ pub(super) fn read(root: &Root, what: CpusetKind) -> Result<String, Trouble> {
     Ok(parts.map_or_else(|| ABSENT.to_owned(), |parts| parts.to_string()))
 }
 
-pub(super) fn write(root: &Root, what: CpusetKind, value: &str) -> Result<(), Trouble> {
+pub(super) fn write(root: &Root, what: CpusetKind, value: &str) -> Result<(), PlaceError> {
     let wanted = if value.trim() == ABSENT { None } else { Some(Parts::parse(value)?) };
     match (what, wanted) {
         (CpusetKind::Isolated, None) => partition::undo(root),
@@ -42,8 +42,8 @@ pub fn wanted(
     compute: &[Cpu],
     housekeeping: &[Cpu],
     root: &Root,
-) -> Result<String, Trouble> {
-    let none = |part: &str| Trouble::Unavailable(format!("there are no {part} CPUs to make a cpuset of"));
+) -> Result<String, PlaceError> {
+    let none = |part: &str| PlaceError::Unavailable(format!("there are no {part} CPUs to make a cpuset of"));
     if compute.is_empty() {
         return Err(none("compute"));
     }
@@ -81,8 +81,8 @@ struct Parts {
 }
 
 impl Parts {
-    fn parse(text: &str) -> Result<Self, Trouble> {
-        let invalid = || Trouble::Invalid(text.trim().to_owned());
+    fn parse(text: &str) -> Result<Self, PlaceError> {
+        let invalid = || PlaceError::Invalid(text.trim().to_owned());
         let mut parts = Self::default();
         for word in text.split_whitespace() {
             let (key, value) = word.split_once('=').ok_or_else(invalid)?;

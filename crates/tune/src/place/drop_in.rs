@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use fs_err as fs;
 use quell_recording::{AtomicFile, remove_drafts};
 
-use super::{ABSENT, Trouble};
+use super::{ABSENT, PlaceError};
 use crate::deny;
 use crate::root::Root;
 
@@ -19,39 +19,39 @@ const LONGEST: u64 = 1 << 20;
 /// ignore names that begin with a dot.
 const MADE: &str = ".made-by-quell";
 
-pub(super) fn read(root: &Root, path: &str) -> Result<String, Trouble> {
+pub(super) fn read(root: &Root, path: &str) -> Result<String, PlaceError> {
     let spot = match root.spot(path) {
         Ok(spot) => spot,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(ABSENT.to_owned()),
-        Err(error) => return Err(Trouble::from_io(&error, "")),
+        Err(error) => return Err(PlaceError::from_io(&error, "")),
     };
     Ok(present(&spot)?.unwrap_or_else(|| ABSENT.to_owned()))
 }
 
-pub(super) fn write(root: &Root, path: &str, value: &str) -> Result<(), Trouble> {
-    deny::drop_in(path).map_err(Trouble::Denied)?;
+pub(super) fn write(root: &Root, path: &str, value: &str) -> Result<(), PlaceError> {
+    deny::drop_in(path).map_err(PlaceError::Denied)?;
     if value == ABSENT {
         return match root.spot(path) {
             Ok(spot) => remove(&spot),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            Err(error) => Err(Trouble::from_io(&error, "")),
+            Err(error) => Err(PlaceError::from_io(&error, "")),
         };
     }
     let spot = spot_or_make(root, path)?;
     ours(&spot)?;
-    put(&spot, value).map_err(|e| Trouble::from_io(&e, path))
+    put(&spot, value).map_err(|e| PlaceError::from_io(&e, path))
 }
 
 /// The file's text, if the file exists.
-fn present(spot: &Path) -> Result<Option<String>, Trouble> {
+fn present(spot: &Path) -> Result<Option<String>, PlaceError> {
     let opened = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(spot);
     let file = match opened {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) if error.raw_os_error() == Some(libc::ELOOP) => return Err(no_file("a link")),
-        Err(error) => return Err(Trouble::from_io(&error, "")),
+        Err(error) => return Err(PlaceError::from_io(&error, "")),
     };
-    let failed = |e: io::Error| Trouble::from_io(&e, "");
+    let failed = |e: io::Error| PlaceError::from_io(&e, "");
     if !file.metadata().map_err(failed)?.is_file() {
         return Err(no_file("no regular file"));
     }
@@ -60,24 +60,24 @@ fn present(spot: &Path) -> Result<Option<String>, Trouble> {
     if text.len() as u64 > LONGEST { Err(no_file("too long for a drop-in")) } else { Ok(Some(text)) }
 }
 
-fn no_file(what: &str) -> Trouble {
-    Trouble::Denied(format!("it is {what}, which quell neither reads nor replaces"))
+fn no_file(what: &str) -> PlaceError {
+    PlaceError::Denied(format!("it is {what}, which quell neither reads nor replaces"))
 }
 
 /// Whether the existing file, if any, is one of quell's.
-fn ours(spot: &Path) -> Result<bool, Trouble> {
+fn ours(spot: &Path) -> Result<bool, PlaceError> {
     let Some(text) = present(spot)? else { return Ok(false) };
     if text.lines().next().is_some_and(|line| line.contains("quell")) {
         return Ok(true);
     }
-    Err(Trouble::Busy("a file of that name exists, and its first line does not mark it as quell's".into()))
+    Err(PlaceError::Busy("a file of that name exists, and its first line does not mark it as quell's".into()))
 }
 
 /// The path of the file; its folder is created if only that is missing.
-fn spot_or_make(root: &Root, path: &str) -> Result<PathBuf, Trouble> {
+fn spot_or_make(root: &Root, path: &str) -> Result<PathBuf, PlaceError> {
     match root.spot(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        other => return other.map_err(|e| Trouble::from_io(&e, path)),
+        other => return other.map_err(|e| PlaceError::from_io(&e, path)),
     }
     let (folder, _) = path.rsplit_once('/').unwrap_or_default();
     let make = || {
@@ -89,7 +89,7 @@ fn spot_or_make(root: &Root, path: &str) -> Result<PathBuf, Trouble> {
         sync(folder.parent().unwrap_or(&folder))?;
         root.spot(path)
     };
-    make().map_err(|e| Trouble::from_io(&e, path))
+    make().map_err(|e| PlaceError::from_io(&e, path))
 }
 
 /// Writes the file so that after a power failure it has all of its text, or is as it was before.
@@ -103,7 +103,7 @@ fn put(spot: &Path, text: &str) -> io::Result<()> {
     sync(folder_of(spot)?)
 }
 
-fn remove(spot: &Path) -> Result<(), Trouble> {
+fn remove(spot: &Path) -> Result<(), PlaceError> {
     let is_there = ours(spot)?;
     let take_away = || {
         let folder = folder_of(spot)?;
@@ -114,7 +114,7 @@ fn remove(spot: &Path) -> Result<(), Trouble> {
         sync(folder)?;
         leave(folder)
     };
-    take_away().map_err(|e| Trouble::from_io(&e, ABSENT))
+    take_away().map_err(|e| PlaceError::from_io(&e, ABSENT))
 }
 
 /// Removes a folder that quell created, once it is empty again; if other programs' files are in it, only the marker.
@@ -195,7 +195,7 @@ mod tests {
     #[test]
     fn no_more_than_one_folder_is_made() {
         let (_folder, root) = tree("var");
-        assert_eq!(write(&root, PATH, TEXT), Err(Trouble::Missing));
+        assert_eq!(write(&root, PATH, TEXT), Err(PlaceError::Missing));
         assert_eq!(write(&root, PATH, ABSENT), Ok(()));
         assert_eq!(read(&root, PATH).unwrap(), ABSENT);
     }
@@ -204,8 +204,8 @@ mod tests {
     fn what_is_not_quells_stays() {
         let (_folder, root) = tree("etc/sysctl.d");
         fs::write(root.path(PATH), "# a site's own\n# quell\n").unwrap();
-        assert!(matches!(write(&root, PATH, TEXT), Err(Trouble::Busy(_))));
-        assert!(matches!(write(&root, PATH, ABSENT), Err(Trouble::Busy(_))));
+        assert!(matches!(write(&root, PATH, TEXT), Err(PlaceError::Busy(_))));
+        assert!(matches!(write(&root, PATH, ABSENT), Err(PlaceError::Busy(_))));
         let link = "/etc/sysctl.d/91-quell.conf";
         std::os::unix::fs::symlink("90-quell.conf", root.path(link)).unwrap();
         let folder = "/etc/sysctl.d/92-quell.conf";
@@ -215,11 +215,11 @@ mod tests {
         // SAFETY: the name lives through the call.
         assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
         for path in [link, folder, pipe] {
-            assert!(matches!(read(&root, path), Err(Trouble::Denied(_))), "{path}");
-            assert!(matches!(write(&root, path, TEXT), Err(Trouble::Denied(_))), "{path}");
-            assert!(matches!(write(&root, path, ABSENT), Err(Trouble::Denied(_))), "{path}");
+            assert!(matches!(read(&root, path), Err(PlaceError::Denied(_))), "{path}");
+            assert!(matches!(write(&root, path, TEXT), Err(PlaceError::Denied(_))), "{path}");
+            assert!(matches!(write(&root, path, ABSENT), Err(PlaceError::Denied(_))), "{path}");
         }
-        assert!(matches!(write(&root, "/etc/passwd", TEXT), Err(Trouble::Denied(_))));
+        assert!(matches!(write(&root, "/etc/passwd", TEXT), Err(PlaceError::Denied(_))));
     }
 
     #[test]
@@ -238,7 +238,7 @@ mod tests {
         let (_folder, root) = tree("etc");
         let outside = tempfile::tempdir().unwrap();
         std::os::unix::fs::symlink(outside.path(), root.path("/etc/sysctl.d")).unwrap();
-        assert!(matches!(write(&root, PATH, TEXT), Err(Trouble::Denied(_))));
+        assert!(matches!(write(&root, PATH, TEXT), Err(PlaceError::Denied(_))));
         assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 0);
     }
 }

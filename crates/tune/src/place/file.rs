@@ -2,7 +2,7 @@
 
 use quell_recording::{Cpu, parse_cpu_list};
 
-use super::Trouble;
+use super::PlaceError;
 use crate::deny;
 use crate::masks::parse_mask;
 use crate::root::Root;
@@ -41,17 +41,17 @@ const LISTS: [&str; 11] = [
 /// The kernel removes isolated CPUs from this mask by itself; where the kernel has it, a second file shows the requested mask.
 const WORKERS: &str = "/workqueue/cpumask";
 
-pub(super) fn read(root: &Root, path: &str) -> Result<String, Trouble> {
+pub(super) fn read(root: &Root, path: &str) -> Result<String, PlaceError> {
     if path.ends_with(WORKERS)
         && let Ok(text) = root.read(&format!("{path}_requested"))
     {
         return Ok(text);
     }
-    root.read(path).map_err(|e| Trouble::from_io(&e, ""))
+    root.read(path).map_err(|e| PlaceError::from_io(&e, ""))
 }
 
-pub(super) fn write(root: &Root, path: &str, value: &str) -> Result<(), Trouble> {
-    deny::file(path).map_err(Trouble::Denied)?;
+pub(super) fn write(root: &Root, path: &str, value: &str) -> Result<(), PlaceError> {
+    deny::file(path).map_err(PlaceError::Denied)?;
     // In a copy, no kernel interprets what is written, so the complete original text is restored.
     let word = match root.is_system() {
         // The kernel ignores an empty write.
@@ -59,7 +59,7 @@ pub(super) fn write(root: &Root, path: &str, value: &str) -> Result<(), Trouble>
         true => chosen(value).unwrap_or(value),
         false => value,
     };
-    root.write(path, word).map_err(|e| Trouble::from_io(&e, word))
+    root.write(path, word).map_err(|e| PlaceError::from_io(&e, word))
 }
 
 /// The word in brackets, in a file that shows all words: `always [madvise] never`.
@@ -197,7 +197,7 @@ mod tests {
         assert_eq!(read(&root, path).unwrap(), "never");
         write(&root, path, &old).unwrap();
         assert_eq!(read(&root, path).unwrap(), old);
-        assert!(matches!(write(&root, "/etc/passwd", "x"), Err(Trouble::Denied(_))));
+        assert!(matches!(write(&root, "/etc/passwd", "x"), Err(PlaceError::Denied(_))));
     }
 
     #[test]
@@ -233,13 +233,13 @@ mod tests {
             };
             match place.write(&Root::system(), "7") {
                 Ok(()) => assert!(place.same(&place.read(&Root::system()).unwrap(), "7")),
-                Err(Trouble::ReadOnly | Trouble::Denied(_)) => {
+                Err(PlaceError::ReadOnly | PlaceError::Denied(_)) => {
                     return trial::skip("/proc/sys is not to be written here");
                 }
                 Err(other) => panic!("{other}"),
             }
             let refused = place.write(&Root::system(), "many");
-            assert_eq!(refused, Err(Trouble::Invalid("many".into())));
+            assert_eq!(refused, Err(PlaceError::Invalid("many".into())));
         }
     }
 

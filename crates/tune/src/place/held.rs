@@ -7,7 +7,7 @@ use std::net::{Ipv4Addr, UdpSocket};
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt as _;
 
-use super::{ABSENT, Trouble};
+use super::{ABSENT, PlaceError};
 use crate::catalogue::Held;
 use crate::root::Root;
 
@@ -17,16 +17,16 @@ const LATENCY: &str = "/dev/cpu_dma_latency";
 const NO_LIMIT: i32 = 2_000_000_000;
 
 /// The value in force, whichever process holds it: the kernel shows only the lowest of all requests.
-pub(super) fn read(root: &Root, what: Held) -> Result<String, Trouble> {
+pub(super) fn read(root: &Root, what: Held) -> Result<String, PlaceError> {
     match what {
         Held::CpuDmaLatency if !root.is_system() => {
-            Err(Trouble::Unavailable(format!("{LATENCY} works only on a running machine")))
+            Err(PlaceError::Unavailable(format!("{LATENCY} works only on a running machine")))
         }
         Held::CpuDmaLatency => {
             let mut bytes = [0u8; 4];
             open(false)
                 .and_then(|mut file| file.read_exact(&mut bytes))
-                .map_err(|e| Trouble::from_io(&e, ""))?;
+                .map_err(|e| PlaceError::from_io(&e, ""))?;
             Ok(match i32::from_ne_bytes(bytes) {
                 NO_LIMIT => ABSENT.to_owned(),
                 limit => limit.to_string(),
@@ -41,16 +41,16 @@ pub(super) fn read(root: &Root, what: Held) -> Result<String, Trouble> {
 ///
 /// # Errors
 /// The kernel's error, or a value that is not valid.
-pub fn take(what: Held, value: &str) -> Result<OwnedFd, Trouble> {
+pub fn take(what: Held, value: &str) -> Result<OwnedFd, PlaceError> {
     match what {
         Held::CpuDmaLatency => {
             let limit = value.trim().parse::<i32>().ok().filter(|limit| *limit >= 0);
-            let limit = limit.ok_or_else(|| Trouble::Invalid(value.trim().to_owned()))?;
-            let mut file = open(true).map_err(|e| Trouble::from_io(&e, value))?;
-            file.write_all(&limit.to_ne_bytes()).map_err(|e| Trouble::from_io(&e, value))?;
+            let limit = limit.ok_or_else(|| PlaceError::Invalid(value.trim().to_owned()))?;
+            let mut file = open(true).map_err(|e| PlaceError::from_io(&e, value))?;
+            file.write_all(&limit.to_ne_bytes()).map_err(|e| PlaceError::from_io(&e, value))?;
             Ok(file.into())
         }
-        Held::TimestampSocket => stamped().map_err(|e| Trouble::from_io(&e, value)),
+        Held::TimestampSocket => stamped().map_err(|e| PlaceError::from_io(&e, value)),
     }
 }
 
@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn what_is_no_latency_is_refused_before_it_is_written() {
         for bad in ["", "-1", "absent", "99999999999"] {
-            assert!(matches!(take(Held::CpuDmaLatency, bad), Err(Trouble::Invalid(_))), "{bad}");
+            assert!(matches!(take(Held::CpuDmaLatency, bad), Err(PlaceError::Invalid(_))), "{bad}");
         }
     }
 }

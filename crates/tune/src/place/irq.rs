@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt as _;
 
-use super::Trouble;
+use super::PlaceError;
 use super::trouble::is_root;
 use crate::masks::parse_mask;
 use crate::root::Root;
@@ -51,12 +51,12 @@ pub(super) fn pending(root: &Root, number: u32) -> Option<String> {
     elsewhere.then(|| "it moves at the next interrupt".into())
 }
 
-pub(super) fn read(root: &Root, number: u32, name: &str) -> Result<String, Trouble> {
+pub(super) fn read(root: &Root, number: u32, name: &str) -> Result<String, PlaceError> {
     check(root, number, name)?;
-    root.read(&file(number, "smp_affinity")).map_err(|e| Trouble::from_io(&e, ""))
+    root.read(&file(number, "smp_affinity")).map_err(|e| PlaceError::from_io(&e, ""))
 }
 
-pub(super) fn write(root: &Root, number: u32, name: &str, value: &str) -> Result<(), Trouble> {
+pub(super) fn write(root: &Root, number: u32, name: &str, value: &str) -> Result<(), PlaceError> {
     check(root, number, name)?;
     root.write(&file(number, "smp_affinity"), value).map_err(|error| {
         let reason = match error.raw_os_error() {
@@ -64,9 +64,9 @@ pub(super) fn write(root: &Root, number: u32, name: &str, value: &str) -> Result
             Some(libc::EPERM) if is_root() => managed(root, number)
                 .unwrap_or_else(|| "the kernel itself places it (a managed interrupt of a queue)".to_owned()),
             Some(libc::ENOSPC) => "no interrupt vectors are left on those CPUs: choose more CPUs".to_owned(),
-            _ => return Trouble::from_io(&error, value),
+            _ => return PlaceError::from_io(&error, value),
         };
-        Trouble::Immovable(reason)
+        PlaceError::Immovable(reason)
     })
 }
 
@@ -74,17 +74,17 @@ fn file(number: u32, name: &str) -> String {
     format!("/proc/irq/{number}/{name}")
 }
 
-fn check(root: &Root, number: u32, name: &str) -> Result<(), Trouble> {
+fn check(root: &Root, number: u32, name: &str) -> Result<(), PlaceError> {
     if !root.has(&file(number, "")) {
-        return Err(Trouble::Gone(format!("there is no interrupt {number} any more")));
+        return Err(PlaceError::Gone(format!("there is no interrupt {number} any more")));
     }
     let now = handlers(root, number).or_else(|| interrupts(root).remove(&number));
     match now {
         // A shared interrupt gains and loses handlers.
         Some(now) if now.split(", ").any(|one| name.split(", ").any(|other| one == other)) => Ok(()),
-        Some(now) => Err(Trouble::Gone(format!("interrupt {number} is now `{now}`, not `{name}`"))),
+        Some(now) => Err(PlaceError::Gone(format!("interrupt {number} is now `{now}`, not `{name}`"))),
         // Its mask remains, and is in force again when the driver returns.
-        None => Err(Trouble::Busy(format!("interrupt {number} has no handler now"))),
+        None => Err(PlaceError::Busy(format!("interrupt {number} has no handler now"))),
     }
 }
 
@@ -186,9 +186,9 @@ ERR:          0
         write(&root, 24, "ACPI:Ged", "1").unwrap();
         assert_eq!(read(&root, 24, "ACPI:Ged").unwrap(), "1");
         for (number, name) in [(24, "eth0"), (77, "x")] {
-            assert!(matches!(write(&root, number, name, "1"), Err(Trouble::Gone(_))), "{number}");
+            assert!(matches!(write(&root, number, name, "1"), Err(PlaceError::Gone(_))), "{number}");
         }
-        assert!(matches!(write(&root, 9, "x", "1"), Err(Trouble::Busy(_))), "its driver may come back");
+        assert!(matches!(write(&root, 9, "x", "1"), Err(PlaceError::Busy(_))), "its driver may come back");
     }
 
     #[test]
@@ -202,7 +202,7 @@ ERR:          0
         let Some(_given_back) = trial::GiveBack::new(&place) else { return trial::skip("it cannot be read") };
         match place.write(&root, "1") {
             Ok(()) => assert!(place.same(&place.read(&root).unwrap(), "1")),
-            Err(Trouble::Immovable(why)) => trial::skip(&why),
+            Err(PlaceError::Immovable(why)) => trial::skip(&why),
             Err(other) => panic!("{place}: {other}"),
         }
     }
@@ -216,7 +216,7 @@ ERR:          0
         parse_mask(&effective(&root, irq.number).unwrap()).unwrap();
         if trial::is_root() {
             let refused = write(&root, irq.number, &irq.name, &irq.affinity);
-            assert!(matches!(refused, Err(Trouble::Immovable(_))), "{refused:?}");
+            assert!(matches!(refused, Err(PlaceError::Immovable(_))), "{refused:?}");
         }
     }
 

@@ -4,7 +4,7 @@ use std::io;
 
 /// The reason. Each has a text of its own, because each has a different remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Trouble {
+pub enum PlaceError {
     /// It does not exist: another kernel, other hardware.
     #[error("it is not on this machine")]
     Missing,
@@ -40,7 +40,7 @@ pub enum Trouble {
     Other(String),
 }
 
-impl Trouble {
+impl PlaceError {
     /// The reason for the kernel's error at a read or write of `value`.
     pub fn from_io(error: &io::Error, value: &str) -> Self {
         let Some(code) = quell_recording::os_error(error) else { return Self::without_code(error) };
@@ -129,7 +129,7 @@ mod tests {
         ];
         let words: std::collections::BTreeSet<String> = codes
             .iter()
-            .map(|&code| Trouble::from_io(&io::Error::from_raw_os_error(code), "7\n").to_string())
+            .map(|&code| PlaceError::from_io(&io::Error::from_raw_os_error(code), "7\n").to_string())
             .collect();
         // EACCES and EPERM give the same text to users other than root: the remedy is the same.
         assert_eq!(words.len(), codes.len() - usize::from(!is_root()));
@@ -138,6 +138,6 @@ mod tests {
     #[test]
     fn an_error_that_names_its_file_keeps_its_kind() {
         let error = fs_err::read("/nowhere/at/all").unwrap_err();
-        assert_eq!(Trouble::from_io(&error, ""), Trouble::Missing);
+        assert_eq!(PlaceError::from_io(&error, ""), PlaceError::Missing);
     }
 }

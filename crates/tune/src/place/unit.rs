@@ -4,19 +4,19 @@ mod systemctl;
 
 use systemctl::Systemctl;
 
-use super::Trouble;
+use super::PlaceError;
 use crate::deny;
 use crate::root::Root;
 
-pub(super) fn read(root: &Root, name: &str) -> Result<String, Trouble> {
+pub(super) fn read(root: &Root, name: &str) -> Result<String, PlaceError> {
     let state = Systemctl::find(root)?.state(name)?;
     Ok(format!("{} {}", state.active, state.enabled))
 }
 
 /// Changes each property separately, and only if it differs, so that a revert leaves everything else as it was.
-pub(super) fn write(root: &Root, name: &str, value: &str) -> Result<(), Trouble> {
-    deny::unit(name).map_err(Trouble::Denied)?;
-    let invalid = || Trouble::Invalid(value.trim().to_owned());
+pub(super) fn write(root: &Root, name: &str, value: &str) -> Result<(), PlaceError> {
+    deny::unit(name).map_err(PlaceError::Denied)?;
+    let invalid = || PlaceError::Invalid(value.trim().to_owned());
     let (active, enabled) = value.trim().split_once(' ').ok_or_else(invalid)?;
     let enabled = enabled.trim();
     if !systemctl::ACTIVE.contains(&active) || !systemctl::ENABLED.contains(&enabled) {
@@ -62,7 +62,7 @@ fn runs(active: &str) -> bool {
 }
 
 /// Checks that enable, disable, mask and unmask can change one state to the other and back.
-fn possible(name: &str, now: &str, wanted: &str) -> Result<(), Trouble> {
+fn possible(name: &str, now: &str, wanted: &str) -> Result<(), PlaceError> {
     let switched = |word| matches!(word, "enabled" | "disabled");
     let steady = |word| matches!(word, "static" | "indirect" | "generated" | "alias");
     let masked = |word| word == "masked";
@@ -73,7 +73,7 @@ fn possible(name: &str, now: &str, wanted: &str) -> Result<(), Trouble> {
     if way {
         return Ok(());
     }
-    Err(Trouble::Unavailable(format!(
+    Err(PlaceError::Unavailable(format!(
         "{name} is `{now}`, and no plain systemctl command can make it `{wanted}` and restore it: do it by hand"
     )))
 }

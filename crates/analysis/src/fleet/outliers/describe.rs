@@ -2,10 +2,10 @@
 
 use quell_recording::Nanos;
 
-use crate::fleet::document::{Figure, Why};
+use crate::fleet::document::{Figure, OutlierCause};
 
 /// The sentence. `mean_ns` is the mean of the source's events on this node, and `nodes` the number of all nodes.
-pub(super) fn describe(why: &Why, mean_ns: f64, nodes: usize) -> String {
+pub(super) fn describe(why: &OutlierCause, mean_ns: f64, nodes: usize) -> String {
     let source = &why.source;
     let (rate, each) = (number(why.value), time(mean_ns));
     let usual = |typical: String| match why.times_typical {
@@ -63,9 +63,9 @@ fn number(value: f64) -> String {
 mod tests {
     use super::*;
 
-    fn why(figure: Figure, value: f64, typical: f64, seen_on: u64) -> Why {
+    fn why(figure: Figure, value: f64, typical: f64, seen_on: u64) -> OutlierCause {
         let times_typical = (typical > 0.0).then(|| value / typical);
-        Why {
+        OutlierCause {
             source: "tick".into(),
             figure,
             value,

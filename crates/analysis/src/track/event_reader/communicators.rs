@@ -24,7 +24,8 @@ impl Communicators {
         let places = |comm: &Comm| {
             let identity = comm.remote.is_none()
                 && comm.members.iter().enumerate().all(|(at, rank)| at == *rank as usize);
-            let places = || comm.everybody().enumerate().map(|(place, rank)| (rank, place as u32)).collect();
+            let places =
+                || comm.all_world_ranks().enumerate().map(|(place, rank)| (rank, place as u32)).collect();
             (!identity).then(places)
         };
         Self { places: definitions.comms.iter().map(places).collect() }

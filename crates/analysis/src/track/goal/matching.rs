@@ -248,7 +248,8 @@ fn peer(place: u32) -> String {
 /// The communicators, with only the ranks that exist.
 fn groups(definitions: &Definitions, of_rank: &FxHashMap<u32, u32>) -> Vec<Group> {
     let group = |comm: &quell_recording::mpi::Comm| {
-        let members: Vec<u32> = comm.everybody().filter_map(|rank| of_rank.get(&rank).copied()).collect();
+        let members: Vec<u32> =
+            comm.all_world_ranks().filter_map(|rank| of_rank.get(&rank).copied()).collect();
         let identity = members.iter().enumerate().all(|(place, rank)| place == *rank as usize);
         let places = members.iter().enumerate().map(|(place, rank)| (*rank, place as u32));
         let places = if identity { FxHashMap::default() } else { places.collect() };

@@ -13,10 +13,11 @@ use crate::kernel_side::Rows;
 use crate::printer::Printer;
 use crate::progress::Step;
 
-/// The longest and the shortest time between two reads of the rings.
+/// The longest time between two reads of the rings.
 pub const LONGEST: Duration = Duration::from_millis(50);
 /// The longest time between two reads while ranks compute on all CPUs, where each read is noise to them.
 pub const LONGEST_WITH_RANKS: Duration = Duration::from_millis(300);
+/// The shortest time between two reads of the rings.
 const SHORTEST: Duration = Duration::from_millis(2);
 /// How long a command may take to end by itself after a request to stop.
 const GRACE_NS: u64 = 2_000_000_000;
@@ -30,7 +31,7 @@ pub struct Run<'a> {
     pub stop: &'a AtomicBool,
     pub child: Option<Child>,
     /// The followed processes that are not children of quell.
-    pub guests: Option<Guests>,
+    pub guests: Option<AdoptedProcesses>,
     /// The time of the request to stop, from which the command's grace period counts.
     pub asked_ns: Option<u64>,
     pub zero_ns: u64,
@@ -106,14 +107,14 @@ impl<'a> Run<'a> {
 
 /// Processes that are followed because they asked for it, and that come and go.
 #[derive(Debug, Default)]
-pub struct Guests {
+pub struct AdoptedProcesses {
     came: bool,
     looked_ns: u64,
     /// The last time at which one of them was seen.
     seen_ns: u64,
 }
 
-impl Guests {
+impl AdoptedProcesses {
     /// Whether all of them have ended, or none ever came.
     fn are_gone(&mut self, recorder: &Recorder, begun_ns: u64) -> bool {
         const LOOK_NS: u64 = 200_000_000;

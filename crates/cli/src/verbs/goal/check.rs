@@ -75,7 +75,7 @@ pub struct Size {
 /// The severity of a finding.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Badness {
+pub enum Level {
     /// The schedule does not finish.
     Error,
     /// The schedule finishes, but may not do what was intended.
@@ -86,7 +86,7 @@ pub enum Badness {
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Found {
     /// Its severity.
-    pub severity: Badness,
+    pub severity: Level,
     /// The rank that it concerns.
     pub rank: Option<u32>,
     /// The index of the operation in this rank, from 0, if it concerns one.
@@ -149,7 +149,7 @@ fn document(path: &Path, format: Format, schedule: Option<&Schedule>, findings: 
 
 /// The finding for a file that cannot be parsed beyond some position.
 fn unreadable(path: &Path, format: Format, line: Option<u64>, problem: String) -> Examined {
-    let found = Found { severity: Badness::Error, rank: None, operation: None, line, label: None, problem };
+    let found = Found { severity: Level::Error, rank: None, operation: None, line, label: None, problem };
     Examined {
         schema: SCHEMA.to_owned(),
         file: path.display().to_string(),
@@ -175,7 +175,7 @@ fn size(schedule: &Schedule) -> Size {
 
 fn found(finding: &Finding) -> Found {
     Found {
-        severity: if finding.severity == Severity::Error { Badness::Error } else { Badness::Warning },
+        severity: if finding.severity == Severity::Error { Level::Error } else { Level::Warning },
         rank: finding.rank,
         operation: finding.op.and_then(|op| op.checked_sub(1)),
         line: finding.place.as_ref().map(|place| place.line),
@@ -202,7 +202,7 @@ fn text(examined: &Examined) -> String {
     let dash = || "-".to_owned();
     let row = |found: &Found| {
         vec![
-            if matches!(found.severity, Badness::Error) { "error".into() } else { "warning".into() },
+            if matches!(found.severity, Level::Error) { "error".into() } else { "warning".into() },
             found.line.map_or_else(dash, |line| line.to_string()),
             found.rank.map_or_else(dash, |rank| rank.to_string()),
             found.operation.map_or_else(dash, |op| (op + 1).to_string()),

@@ -14,7 +14,7 @@ const BUSY: f64 = 1.2;
 pub fn process(report: &ProcessReport, schedule: &Schedule<'_>, words: &[u64]) -> Process {
     let get = |field: Field| report.get(field);
     let span_ns = get(Field::LastNs).saturating_sub(get(Field::BegunNs));
-    let entry = schedule.entry(get(Field::Track));
+    let entry = schedule.entry(get(Field::ProgressClockView));
     let trace = entry.and_then(|entry| entry.within(words).ok());
     let in_step = schedule.head.sync == Sync::Phase;
     let trace_ns = trace.filter(|_| !in_step).map_or(0, |track| track.noise_in(get(Field::Place), span_ns));

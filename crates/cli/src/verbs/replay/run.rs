@@ -9,7 +9,7 @@ use anyhow::Context as _;
 use quell_analysis::Warning;
 use quell_analysis::replay::{Process, Replay as Document, Run, SCHEMA, Slowdown};
 use quell_node::clock;
-use quell_node::injector::job::{self, Ended, How, Input, Loading, Output};
+use quell_node::injector::job::{self, Ended, Input, Loading, Output, RunOptions};
 use quell_node::injector::process::Disturbers;
 use quell_node::injector::{reports, schedule};
 use quell_recording::format_cpu_list;
@@ -213,7 +213,7 @@ impl Job<'_> {
         let mut variables = loading.map(|loading| loading.variables(command)).unwrap_or_default();
         variables.push((SCALE, self.prepared.plan.scale.to_string().into()));
         let words = loading.map_or_else(|| command.clone(), |loading| loading.taken_along(command));
-        let how = How { variables: &variables, input: self.input, output };
+        let how = RunOptions { variables: &variables, input: self.input, output };
         job::run(&words, &how, &signals.pass).with_context(|| format!("`{}` cannot be started", command[0]))
     }
 

@@ -68,7 +68,7 @@ pub fn run(args: &Replay, printer: Printer) -> anyhow::Result<Outcome> {
     printer.status(&format!("recording CPU {} for {half} without injected noise", place.cpu));
     let run = |variables: &[job::Variable], words: &[String]| {
         let printed = folder.path.join("stderr");
-        let how = job::How { variables, input: job::Input::None, output: job::Output::File(&printed) };
+        let how = job::RunOptions { variables, input: job::Input::None, output: job::Output::File(&printed) };
         let ended = job::run(words, &how, &signals.pass)?;
         anyhow::ensure!(!signals.stopped(), "interrupted");
         let printed = fs_err::read_to_string(&printed).unwrap_or_default();
@@ -219,7 +219,7 @@ fn compare(
 ) -> anyhow::Result<Validation> {
     // The replayed CPU is the first of the first node.
     let original = &prepared.traces[..1];
-    let parted = validation::part(&under.trace, &under.injected);
+    let parted = validation::split_injected(&under.trace, &under.injected);
     let plan = &prepared.plan;
     let name = plan.noise[0].name.as_str();
     let sides = Sides {

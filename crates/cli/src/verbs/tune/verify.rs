@@ -2,7 +2,7 @@
 
 use quell_recording::columns::Columns;
 use quell_tune::status::{Status, status};
-use quell_tune::verify::{Standing, Verified, verify, verify_plan};
+use quell_tune::verify::{SettingState, Verified, verify, verify_plan};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -91,15 +91,15 @@ impl<'a> PlaceRow<'a> {
 
 fn text(places: &[Verified]) -> String {
     let mut text = rows(&places.iter().map(PlaceRow::new).collect::<Vec<_>>());
-    let count = |standing: Standing| places.iter().filter(|one| one.standing == standing).count();
+    let count = |standing: SettingState| places.iter().filter(|one| one.standing == standing).count();
     let all = [
-        Standing::Ok,
-        Standing::Pending,
-        Standing::Immovable,
-        Standing::Unavailable,
-        Standing::Unknown,
-        Standing::Drifted,
-        Standing::Foreign,
+        SettingState::Ok,
+        SettingState::Pending,
+        SettingState::Immovable,
+        SettingState::Unavailable,
+        SettingState::Unknown,
+        SettingState::Drifted,
+        SettingState::Foreign,
     ];
     let counted: Vec<String> = all
         .into_iter()

@@ -21,7 +21,7 @@ pub(super) struct Task {
 
 /// A detour on the timeline of one phase, in ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Strike {
+pub(super) struct PlannedDetour {
     /// When it is due, counted from the start of the phase; 0 for the rest of a detour that began before.
     pub(super) at: u64,
     /// How long it lasts.
@@ -48,7 +48,12 @@ pub(super) struct Ran {
 /// While this machine itself takes the CPU away, the time of the trace stands still: the slices show how much was lost, and `taken`
 /// leaves it out.
 #[inline(always)]
-pub(super) fn run<C: Clock>(clock: C, mut work: impl FnMut(u32), task: &Task, strikes: &[Strike]) -> Ran {
+pub(super) fn run<C: Clock>(
+    clock: C,
+    mut work: impl FnMut(u32),
+    task: &Task,
+    strikes: &[PlannedDetour],
+) -> Ran {
     let mut ran = Ran::default();
     let mut strikes = strikes.iter();
     let mut next = strikes.next();
@@ -96,7 +101,14 @@ pub(super) fn run<C: Clock>(clock: C, mut work: impl FnMut(u32), task: &Task, st
 
 /// Burns a detour that begins at `last`, and returns when it ended.
 #[inline(always)]
-fn burn<C: Clock>(clock: C, task: &Task, strike: Strike, last: u64, debt: &mut i64, ran: &mut Ran) -> u64 {
+fn burn<C: Clock>(
+    clock: C,
+    task: &Task,
+    strike: PlannedDetour,
+    last: u64,
+    debt: &mut i64,
+    ran: &mut Ran,
+) -> u64 {
     let length = strike.length as i64 - task.cost - *debt;
     if length <= 0 {
         // Too short to be burned by itself: the next burn makes up for it, or `taken` at the end.
@@ -143,7 +155,7 @@ impl Generator {
 mod tests {
     use std::cell::Cell;
 
-    use quell_replay::Track;
+    use quell_replay::ProgressClockView;
 
     use super::*;
     use crate::injector::phases::strikes::gather;
@@ -193,7 +205,7 @@ mod tests {
         (count, [starts, useful].concat())
     }
 
-    fn phase(track: &Track<'_>, at: u64, task: &Task, mut work: impl FnMut(u32)) -> Ran {
+    fn phase(track: &ProgressClockView<'_>, at: u64, task: &Task, mut work: impl FnMut(u32)) -> Ran {
         let mut strikes = Vec::new();
         gather(track, at, QUANTUM, 1.0, &mut strikes);
         run(Fake, &mut work, task, &strikes)
@@ -203,7 +215,7 @@ mod tests {
     fn a_phase_takes_what_the_progress_clock_says() {
         for seed in 1..400 {
             let (count, words) = track_words(seed);
-            let track = Track::from_words(count, &words).unwrap();
+            let track = ProgressClockView::from_words(count, &words).unwrap();
             for at in (0..track.period().get()).step_by(7) {
                 let ran = phase(&track, at, &TASK, |steps| pass(steps.into()));
                 assert_eq!((ran.taken, ran.own), (QUANTUM + track.delay(at, QUANTUM), 0), "{seed} at {at}");
@@ -214,7 +226,7 @@ mod tests {
     #[test]
     fn the_overhead_of_a_detour_is_subtracted() {
         let (count, words) = track_words(12);
-        let track = Track::from_words(count, &words).unwrap();
+        let track = ProgressClockView::from_words(count, &words).unwrap();
         let noise = track.delay(0, QUANTUM);
         let ran = phase(&track, 0, &Task { cost: 3, ..TASK }, |steps| pass(steps.into()));
         assert!(noise > 0 && ran.taken < QUANTUM + noise);
@@ -224,7 +236,7 @@ mod tests {
     fn own_noise_stops_the_traces_time_and_is_left_out() {
         for seed in 1..100 {
             let (count, words) = track_words(seed);
-            let track = Track::from_words(count, &words).unwrap();
+            let track = ProgressClockView::from_words(count, &words).unwrap();
             let mut slices = 0;
             let ran = phase(&track, 0, &TASK, |steps| {
                 slices += 1;
@@ -238,7 +250,7 @@ mod tests {
     #[test]
     fn the_cores_speed_is_read_from_undisturbed_slices() {
         let (count, words) = track_words(3);
-        let track = Track::from_words(count, &words).unwrap();
+        let track = ProgressClockView::from_words(count, &words).unwrap();
         let ran = phase(&track, 0, &TASK, |steps| pass(u64::from(steps) + 1));
         assert!(ran.plain > 0 && ran.plain_ticks == 11 * ran.plain, "{ran:?}");
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use quell_recording::Cpu;
 
 use super::strikes::gather;
-use super::task::Strike;
+use super::task::PlannedDetour;
 use super::work_calibration::CalibratedWork;
 use super::{Phase, PhasesError, Plan, Start, Tally};
 use crate::clock::{Clock, ClockKind, Scale, with_clock};
@@ -164,7 +164,7 @@ struct Worker<'a, C> {
     work: CalibratedWork<C>,
     /// Ticks of the clock per ns of the trace, with the scale included.
     ticks_per_ns: f64,
-    strikes: Vec<Strike>,
+    strikes: Vec<PlannedDetour>,
     since_reference: u64,
 }
 

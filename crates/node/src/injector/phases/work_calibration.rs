@@ -1,6 +1,6 @@
 //! Work calibration of one CPU: how much work fills the quantum at the core's current speed.
 
-use super::task::{Generator, Ran, Strike, Task, run};
+use super::task::{Generator, PlannedDetour, Ran, Task, run};
 use crate::clock::Clock;
 use crate::injector::median::median_high;
 
@@ -71,7 +71,7 @@ impl<C: Clock> CalibratedWork<C> {
     }
 
     /// Runs a phase, and repeats it while this machine disturbs it, up to `tries` attempts. If none is valid, the least disturbed counts.
-    pub(super) fn measure(&mut self, strikes: &[Strike], tries: u32) -> Measured {
+    pub(super) fn measure(&mut self, strikes: &[PlannedDetour], tries: u32) -> Measured {
         let mut best: Option<Measured> = None;
         for again in 0..tries.max(1) {
             let (clock, generator) = (self.clock, &mut self.generator);
@@ -135,8 +135,9 @@ impl<C: Clock> CalibratedWork<C> {
     /// The overhead of a detour in addition to its length.
     pub(super) fn cost_of_a_detour(&mut self, length: u64) -> f64 {
         let apart = 4 * self.task.slice + length;
-        let strikes: Vec<Strike> =
-            (0..(self.task.slices / 8).clamp(1, 200)).map(|i| Strike { at: i * apart, length }).collect();
+        let strikes: Vec<PlannedDetour> = (0..(self.task.slices / 8).clamp(1, 200))
+            .map(|i| PlannedDetour { at: i * apart, length })
+            .collect();
         let burned = (strikes.len() as u64 * length) as f64;
         let cost = |_| {
             let plain = self.measure(&[], 20).taken;
@@ -165,11 +166,11 @@ mod tests {
                     let mut work = CalibratedWork::new(clock, ticks(1e-3), ticks(100.0), ticks(1.0) as u64);
                     assert!(work.task.slices > 10 && work.task.steps > 1, "{:?}", work.task);
                     // The minimum of many runs is the one that no other work on the core disturbed.
-                    let least = |work: &mut CalibratedWork<_>, strikes: &[Strike]| {
+                    let least = |work: &mut CalibratedWork<_>, strikes: &[PlannedDetour]| {
                         (0..50).map(|_| work.measure(strikes, 20).taken).fold(f64::INFINITY, f64::min)
                     };
                     let quiet = least(&mut work, &[]);
-                    let strike = Strike { at: ticks(30.0) as u64, length: ticks(200.0) as u64 };
+                    let strike = PlannedDetour { at: ticks(30.0) as u64, length: ticks(200.0) as u64 };
                     let struck = least(&mut work, &[strike]);
                     if struck > quiet + ticks(150.0) { Ok(()) } else { Err(format!("{quiet} {struck}")) }
                 })

@@ -1,9 +1,9 @@
 //! The operations that an engine reads from a schedule.
 
 use super::*;
-use crate::loggops::{Free, Shape};
+use crate::loggops::{ReadyOp, Shape};
 
-fn numbers(free: &[Free]) -> Vec<(u32, u64)> {
+fn numbers(free: &[ReadyOp]) -> Vec<(u32, u64)> {
     free.iter().map(|free| (free.op, free.ready)).collect()
 }
 

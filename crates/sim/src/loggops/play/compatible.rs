@@ -2,17 +2,17 @@
 
 use super::{Context, Effects, Play, Remote};
 use crate::loggops::event::{Event, What};
-use crate::loggops::free::FreeFrom;
+use crate::loggops::free::IdleTimes;
 use crate::loggops::matching::{Entry, Envelope};
 use crate::loggops::noise::{Noise, NoiseError};
-use crate::loggops::program::{Free, Program};
+use crate::loggops::program::{Program, ReadyOp};
 use crate::loggops::rank::Rank;
 
 /// What an event does under LogGOPSim's rules.
 #[derive(Debug)]
 pub(in crate::loggops) struct Compatible<'a, P>(pub(in crate::loggops) Context<'a, P>);
 
-impl<P: Program, F: FreeFrom> Play<P, F> for Compatible<'_, P> {
+impl<P: Program, F: IdleTimes> Play<P, F> for Compatible<'_, P> {
     fn play(&self, me: u32, rank: &mut Rank<P::Rank, F>, event: Event, t: u64, effects: &mut Effects) {
         match event.what {
             What::Calc => self.work(me, rank, event, t, effects),
@@ -25,7 +25,7 @@ impl<P: Program, F: FreeFrom> Play<P, F> for Compatible<'_, P> {
     }
 
     #[inline(always)]
-    fn freed(&self, rank: &Rank<P::Rank, F>, free: Free, age: u64) -> Event {
+    fn freed(&self, rank: &Rank<P::Rank, F>, free: ReadyOp, age: u64) -> Event {
         let mut event = self.0.event(free, 0, age);
         event.time = rank.free.cpu(event.cpu);
         if event.what == What::Send {
@@ -47,7 +47,7 @@ impl<P: Program, F: FreeFrom> Play<P, F> for Compatible<'_, P> {
 }
 
 impl<P: Program> Compatible<'_, P> {
-    fn work<F: FreeFrom>(
+    fn work<F: IdleTimes>(
         &self,
         me: u32,
         rank: &mut Rank<P::Rank, F>,
@@ -71,7 +71,7 @@ impl<P: Program> Compatible<'_, P> {
         context.program.done(me, &mut rank.state, event.op, t, &mut effects.free);
     }
 
-    fn send<F: FreeFrom>(
+    fn send<F: IdleTimes>(
         &self,
         me: u32,
         rank: &mut Rank<P::Rank, F>,
@@ -97,7 +97,7 @@ impl<P: Program> Compatible<'_, P> {
         }
     }
 
-    fn receive<F: FreeFrom>(
+    fn receive<F: IdleTimes>(
         &self,
         me: u32,
         rank: &mut Rank<P::Rank, F>,
@@ -121,7 +121,7 @@ impl<P: Program> Compatible<'_, P> {
         context.program.done(me, &mut rank.state, event.op, t, &mut effects.free);
     }
 
-    fn message<F: FreeFrom>(
+    fn message<F: IdleTimes>(
         &self,
         me: u32,
         rank: &mut Rank<P::Rank, F>,
@@ -150,7 +150,7 @@ impl<P: Program> Compatible<'_, P> {
     }
 
     /// Ends a send at its sender, which may be this rank.
-    fn end_rendezvous<F: FreeFrom>(
+    fn end_rendezvous<F: IdleTimes>(
         &self,
         me: u32,
         rank: &mut Rank<P::Rank, F>,
@@ -167,7 +167,7 @@ impl<P: Program> Compatible<'_, P> {
 }
 
 /// Keeps the sender of a rendezvous busy until its message is received.
-pub(in crate::loggops) fn raise<S, F: FreeFrom>(rank: &mut Rank<S, F>, remote: Remote) {
+pub(in crate::loggops) fn raise<S, F: IdleTimes>(rank: &mut Rank<S, F>, remote: Remote) {
     let cpu = rank.free.cpu_mut(remote.cpu);
     *cpu = (*cpu).max(remote.at);
     let out = rank.free.out_mut(remote.nic);

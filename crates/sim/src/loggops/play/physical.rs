@@ -2,16 +2,16 @@
 
 use super::{Context, Early, Effects, Play};
 use crate::loggops::event::{Event, What};
-use crate::loggops::free::FreeFrom;
+use crate::loggops::free::IdleTimes;
 use crate::loggops::matching::{Entry, Envelope};
-use crate::loggops::program::{Free, Program};
+use crate::loggops::program::{Program, ReadyOp};
 use crate::loggops::rank::Rank;
 
 /// What an event does under the physical rules.
 #[derive(Debug)]
 pub(in crate::loggops) struct Physical<'a, P>(pub(in crate::loggops) Context<'a, P>);
 
-impl<P: Program, F: FreeFrom> Play<P, F> for Physical<'_, P> {
+impl<P: Program, F: IdleTimes> Play<P, F> for Physical<'_, P> {
     #[inline(always)]
     fn play(&self, me: u32, rank: &mut Rank<P::Rank, F>, event: Event, t: u64, effects: &mut Effects) {
         match event.what {
@@ -25,7 +25,7 @@ impl<P: Program, F: FreeFrom> Play<P, F> for Physical<'_, P> {
     }
 
     #[inline(always)]
-    fn freed(&self, _: &Rank<P::Rank, F>, free: Free, age: u64) -> Event {
+    fn freed(&self, _: &Rank<P::Rank, F>, free: ReadyOp, age: u64) -> Event {
         self.0.event(free, free.ready, age)
     }
 
@@ -52,12 +52,12 @@ impl<P: Program> Physical<'_, P> {
 
     /// W(t, work): the end of work that starts at `t`.
     #[inline(always)]
-    fn end<F: FreeFrom>(&self, me: u32, rank: &mut Rank<P::Rank, F>, t: u64, work: u64) -> u64 {
+    fn end<F: IdleTimes>(&self, me: u32, rank: &mut Rank<P::Rank, F>, t: u64, work: u64) -> u64 {
         let noise = self.0.delay(me, rank, t, work);
         t.saturating_add(work).saturating_add(noise)
     }
 
-    fn work<F: FreeFrom>(
+    fn work<F: IdleTimes>(
         &self,
         me: u32,
         rank: &mut Rank<P::Rank, F>,
@@ -75,7 +75,7 @@ impl<P: Program> Physical<'_, P> {
     }
 
     #[inline(always)]
-    fn send<F: FreeFrom>(
+    fn send<F: IdleTimes>(
         &self,
         me: u32,
         rank: &mut Rank<P::Rank, F>,
@@ -105,7 +105,7 @@ impl<P: Program> Physical<'_, P> {
     }
 
     #[inline(always)]
-    fn receive<F: FreeFrom>(
+    fn receive<F: IdleTimes>(
         &self,
         me: u32,
         rank: &mut Rank<P::Rank, F>,
@@ -125,7 +125,7 @@ impl<P: Program> Physical<'_, P> {
     }
 
     /// Determines the CPU and interface of a message that has arrived: those of the receive that it matches, or else those of its send.
-    fn arrive<F: FreeFrom>(&self, me: u32, rank: &mut Rank<P::Rank, F>, event: Event) {
+    fn arrive<F: IdleTimes>(&self, me: u32, rank: &mut Rank<P::Rank, F>, event: Event) {
         let envelope = Envelope { source: event.who, tag: self.0.cost(event.shape).tag };
         let shape = rank.posted.peek(envelope).map_or(event.shape, |posted| posted.shape);
         let cost = self.0.cost(shape);
@@ -133,7 +133,7 @@ impl<P: Program> Physical<'_, P> {
     }
 
     #[inline(always)]
-    fn message<F: FreeFrom>(
+    fn message<F: IdleTimes>(
         &self,
         me: u32,
         rank: &mut Rank<P::Rank, F>,

@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 
 use super::*;
-use crate::loggops::{Free, Program, Shapes};
+use crate::loggops::{Program, ReadyOp, Shapes};
 
 #[derive(Clone, Debug)]
 pub(super) struct Operation {
@@ -102,26 +102,26 @@ impl Program for Graph {
         None
     }
 
-    fn begin(&self, rank: u32, free: &mut Vec<Free>) -> Waits {
+    fn begin(&self, rank: u32, free: &mut Vec<ReadyOp>) -> Waits {
         let operations = &self.ranks[rank as usize];
         for (op, operation) in (0..).zip(operations) {
             if operation.requires.is_empty() {
-                free.push(Free { op, peer: operation.peer, shape: operation.shape, ready: 0 });
+                free.push(ReadyOp { op, peer: operation.peer, shape: operation.shape, ready: 0 });
             }
         }
         operations.iter().map(|operation| (operation.requires.len(), 0)).collect()
     }
 
-    fn started(&self, _: u32, _: &mut Waits, _: u32, _: u64, _: &mut Vec<Free>) {}
+    fn started(&self, _: u32, _: &mut Waits, _: u32, _: u64, _: &mut Vec<ReadyOp>) {}
 
-    fn done(&self, rank: u32, waits: &mut Waits, done: u32, at: u64, free: &mut Vec<Free>) {
+    fn done(&self, rank: u32, waits: &mut Waits, done: u32, at: u64, free: &mut Vec<ReadyOp>) {
         let operations = &self.ranks[rank as usize];
         for &op in &operations[done as usize].frees {
             let operation = &operations[op as usize];
             let (open, ready) = &mut waits[op as usize];
             (*open, *ready) = (*open - 1, (*ready).max(at));
             if *open == 0 {
-                free.push(Free { op, peer: operation.peer, shape: operation.shape, ready: *ready });
+                free.push(ReadyOp { op, peer: operation.peer, shape: operation.shape, ready: *ready });
             }
         }
     }

@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 
 use super::graph::{Graph, Waits};
 use super::*;
-use crate::loggops::{Free, Kind, Program};
+use crate::loggops::{Kind, Program, ReadyOp};
 
 /// A set of up to 256 ranks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,7 +41,7 @@ struct Flow {
     handed: Vec<Vec<Option<Ranks>>>,
     /// Channels by sender, receiver and tag.
     channels: HashMap<(u32, u32, u32), Channel>,
-    todo: Vec<(u32, Free)>,
+    todo: Vec<(u32, ReadyOp)>,
 }
 
 impl Flow {
@@ -61,7 +61,7 @@ impl Flow {
         flow
     }
 
-    fn begin(&mut self, rank: u32, free: Free) {
+    fn begin(&mut self, rank: u32, free: ReadyOp) {
         let handed = &self.handed[rank as usize];
         let needs = self.graph.ranks[rank as usize][free.op as usize].requires.iter();
         let sets = needs.map(|&on| handed[on as usize].expect("it is done"));

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 
-use crate::loggops::{Free, Kind, Program, Shape};
+use crate::loggops::{Kind, Program, ReadyOp, Shape};
 
 /// Result of playing a program.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -71,8 +71,8 @@ pub(super) fn play<P: Program>(program: &P, seed: u64) -> Outcome {
 }
 
 impl<P: Program> Machine<'_, P> {
-    fn free(&mut self, rank: u32, free: &[Free]) {
-        for &Free { op, peer, shape, ready } in free {
+    fn free(&mut self, rank: u32, free: &[ReadyOp]) {
+        for &ReadyOp { op, peer, shape, ready } in free {
             assert!(ready >= self.now, "rank {rank} is ready at {ready}, before {}", self.now);
             self.outcome.freed[rank as usize].push((ready, shape, peer));
             self.outcome.operations += 1;

@@ -27,7 +27,7 @@ group_put() {
 }
 
 # A zero may be refused as long as its partner stands, and is implied once that is set: the others first, until all is right.
-settle() {
+write_until_stable() {
     for _ in 1 2 3 4; do
         for zeros in 0 1; do each_of_group group_put; done
         wrong=0
@@ -146,7 +146,7 @@ ours() {
 }
 
 give_back() {
-    if [ -n "$group" ]; then settle && return 0; else put "$STATE/$i.old"; fi
+    if [ -n "$group" ]; then write_until_stable && return 0; else put "$STATE/$i.old"; fi
     find_place && look "$STATE/now" && same "$STATE/now" "$STATE/$i.old"
 }
 

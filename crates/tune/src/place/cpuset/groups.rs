@@ -5,7 +5,7 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::time::Duration;
 
-use super::super::Trouble;
+use super::super::PlaceError;
 use crate::root::Root;
 
 /// A cgroup hierarchy, and how to find it in a copy without a mount table.
@@ -40,12 +40,12 @@ pub fn mounted(root: &Root, kind: &Kind) -> Option<String> {
 }
 
 /// A file's text without surrounding blanks.
-pub fn get(root: &Root, path: &str) -> Result<String, Trouble> {
-    root.read(path).map(|text| text.trim().to_owned()).map_err(|e| Trouble::from_io(&e, ""))
+pub fn get(root: &Root, path: &str) -> Result<String, PlaceError> {
+    root.read(path).map(|text| text.trim().to_owned()).map_err(|e| PlaceError::from_io(&e, ""))
 }
 
 /// Writes a file; in a copy, creates it.
-pub fn put(root: &Root, path: &str, value: &str) -> Result<(), Trouble> {
+pub fn put(root: &Root, path: &str, value: &str) -> Result<(), PlaceError> {
     let put = || {
         if root.is_system() {
             return root.write(path, value);
@@ -59,20 +59,20 @@ pub fn put(root: &Root, path: &str, value: &str) -> Result<(), Trouble> {
             .open(root.spot(path)?)?;
         file.write_all(format!("{value}\n").as_bytes())
     };
-    put().map_err(|e| Trouble::from_io(&e, value))
+    put().map_err(|e| PlaceError::from_io(&e, value))
 }
 
 /// Creates a group if it does not exist.
-pub fn make(root: &Root, group: &str) -> Result<(), Trouble> {
+pub fn make(root: &Root, group: &str) -> Result<(), PlaceError> {
     let made = root.spot(group).and_then(|spot| DirBuilder::new().mode(0o755).create(spot));
     match made {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        other => other.map_err(|e| Trouble::from_io(&e, group)),
+        other => other.map_err(|e| PlaceError::from_io(&e, group)),
     }
 }
 
 /// Removes a group if it exists. In a copy its files are removed first; the kernel removes its own with the group.
-pub fn remove(root: &Root, group: &str) -> Result<(), Trouble> {
+pub fn remove(root: &Root, group: &str) -> Result<(), PlaceError> {
     if !root.has(group) {
         return Ok(());
     }
@@ -103,8 +103,8 @@ pub fn remove(root: &Root, group: &str) -> Result<(), Trouble> {
     };
     remove().map_err(|error| match error.raw_os_error() {
         Some(libc::EBUSY | libc::ENOTEMPTY) => {
-            Trouble::Busy(format!("{group} has tasks or groups of others in it: end them, then try again"))
+            PlaceError::Busy(format!("{group} has tasks or groups of others in it: end them, then try again"))
         }
-        _ => Trouble::from_io(&error, group),
+        _ => PlaceError::from_io(&error, group),
     })
 }

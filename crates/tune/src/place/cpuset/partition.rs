@@ -2,7 +2,7 @@
 
 use quell_recording::format_cpu_list;
 
-use super::super::Trouble;
+use super::super::PlaceError;
 use super::Parts;
 use super::groups::{self, Kind, get, put};
 use super::tasks::list;
@@ -16,8 +16,8 @@ const GROUP: &str = "quell";
 /// A marker group within ours: quell enabled the controller for the root's children, and has to disable it again.
 const HANDED: &str = "handed-down";
 
-fn top(root: &Root) -> Result<String, Trouble> {
-    let unavailable = |why: &str| Trouble::Unavailable(why.into());
+fn top(root: &Root) -> Result<String, PlaceError> {
+    let unavailable = |why: &str| PlaceError::Unavailable(why.into());
     let top =
         groups::mounted(root, &V2).ok_or_else(|| unavailable("cgroup v2 is not mounted on this machine"))?;
     let controllers = get(root, &format!("{top}/cgroup.controllers"))?;
@@ -35,14 +35,14 @@ fn top(root: &Root) -> Result<String, Trouble> {
 }
 
 /// `quell` if the controller is not yet enabled for the root's children, or was enabled by quell.
-pub fn controller(root: &Root) -> Result<Option<String>, Trouble> {
+pub fn controller(root: &Root) -> Result<Option<String>, PlaceError> {
     let top = top(root)?;
     let handed = has_word(&get(root, &format!("{top}/cgroup.subtree_control"))?, "cpuset");
     let ours = !handed || root.has(&format!("{top}/{GROUP}/{HANDED}"));
     Ok(ours.then(|| "quell".to_owned()))
 }
 
-pub fn read(root: &Root) -> Result<Option<Parts>, Trouble> {
+pub fn read(root: &Root) -> Result<Option<Parts>, PlaceError> {
     let top = top(root)?;
     let group = format!("{top}/{GROUP}");
     if !root.has(&group) {
@@ -64,22 +64,22 @@ pub fn read(root: &Root) -> Result<Option<Parts>, Trouble> {
     Ok(Some(parts))
 }
 
-pub fn make(root: &Root, parts: &Parts) -> Result<(), Trouble> {
+pub fn make(root: &Root, parts: &Parts) -> Result<(), PlaceError> {
     let top = top(root)?;
     let group = format!("{top}/{GROUP}");
     if let Some(now) =
         read(root)?.and_then(|parts| parts.compute).filter(|now| Some(now) != parts.compute.as_ref())
     {
-        return Err(Trouble::Busy(format!("{group} exists already, with CPUs {now}")));
+        return Err(PlaceError::Busy(format!("{group} exists already, with CPUs {now}")));
     }
-    let compute = parts.compute.as_deref().ok_or_else(|| Trouble::Invalid(parts.to_string()))?;
+    let compute = parts.compute.as_deref().ok_or_else(|| PlaceError::Invalid(parts.to_string()))?;
     make_partition(root, &top, &group, compute).map_err(|trouble| match undo(root) {
         Ok(()) => trouble,
-        Err(left) => Trouble::Other(format!("{trouble}; the cpuset is left incomplete: {left}")),
+        Err(left) => PlaceError::Other(format!("{trouble}; the cpuset is left incomplete: {left}")),
     })
 }
 
-fn make_partition(root: &Root, top: &str, group: &str, compute: &str) -> Result<(), Trouble> {
+fn make_partition(root: &Root, top: &str, group: &str, compute: &str) -> Result<(), PlaceError> {
     let ours = controller(root)?.is_some();
     groups::make(root, group)?;
     if ours {
@@ -93,13 +93,13 @@ fn make_partition(root: &Root, top: &str, group: &str, compute: &str) -> Result<
     match get(root, &state)?.as_str() {
         "isolated" => Ok(()),
         // For instance `isolated invalid (Parent is not a partition root)`.
-        refused => Err(Trouble::Other(format!(
+        refused => Err(PlaceError::Other(format!(
             "the kernel refuses an isolated partition of CPUs {compute}: {refused}"
         ))),
     }
 }
 
-pub fn undo(root: &Root) -> Result<(), Trouble> {
+pub fn undo(root: &Root) -> Result<(), PlaceError> {
     let top = top(root)?;
     let group = format!("{top}/{GROUP}");
     if !root.has(&group) {
@@ -116,7 +116,7 @@ pub fn undo(root: &Root) -> Result<(), Trouble> {
         if !others_use(root, &top) {
             match hand_down(root, &top, false) {
                 // Other groups need the controller by now, so it stays enabled.
-                Ok(()) | Err(Trouble::Busy(_)) => {}
+                Ok(()) | Err(PlaceError::Busy(_)) => {}
                 Err(trouble) => return Err(trouble),
             }
         }
@@ -136,7 +136,7 @@ fn others_use(root: &Root, top: &str) -> bool {
 }
 
 /// Moves the job's remaining processes back to the root.
-fn move_back(root: &Root, top: &str, group: &str) -> Result<(), Trouble> {
+fn move_back(root: &Root, top: &str, group: &str) -> Result<(), PlaceError> {
     if !root.is_system() {
         return Ok(());
     }
@@ -148,17 +148,17 @@ fn move_back(root: &Root, top: &str, group: &str) -> Result<(), Trouble> {
         for id in processes.lines().filter(|id| *id != "0") {
             match root.write(&format!("{top}/cgroup.procs"), id) {
                 Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
-                other => other.map_err(|e| Trouble::from_io(&e, id))?,
+                other => other.map_err(|e| PlaceError::from_io(&e, id))?,
             }
         }
     }
-    Err(Trouble::Busy(format!("processes start in {group} faster than quell can move them: try again")))
+    Err(PlaceError::Busy(format!("processes start in {group} faster than quell can move them: try again")))
 }
 
 /// Enables the controller for the root's children, or disables it. A copy keeps the list as text.
-fn hand_down(root: &Root, top: &str, down: bool) -> Result<(), Trouble> {
+fn hand_down(root: &Root, top: &str, down: bool) -> Result<(), PlaceError> {
     let path = format!("{top}/cgroup.subtree_control");
-    let text = root.read(&path).map_err(|e| Trouble::from_io(&e, ""))?;
+    let text = root.read(&path).map_err(|e| PlaceError::from_io(&e, ""))?;
     if has_word(&text, "cpuset") == down {
         return Ok(());
     }
@@ -168,7 +168,7 @@ fn hand_down(root: &Root, top: &str, down: bool) -> Result<(), Trouble> {
         (false, true) => added(&text),
         (false, false) => taken(&text),
     };
-    root.write(&path, &value).map_err(|e| Trouble::from_io(&e, &value))
+    root.write(&path, &value).map_err(|e| PlaceError::from_io(&e, &value))
 }
 
 fn has_word(text: &str, word: &str) -> bool {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use quell_recording::{Cpu, parse_cpu_list};
 
-use super::super::Trouble;
+use super::super::PlaceError;
 use super::super::thread::{affinity, stat};
 use super::groups::get;
 use crate::root::Root;
@@ -18,7 +18,7 @@ const LONGEST: u64 = 64 << 20;
 /// Moves the tasks of a set to another, except those for which `stay` is true. Returns whether any that should be moved is left.
 ///
 /// Kernel threads that are bound to their CPUs refuse (EINVAL) and stay. In a copy no tasks run, so none is moved.
-pub fn move_all(root: &Root, from: &str, to: &str, stay: impl Fn(u32) -> bool) -> Result<bool, Trouble> {
+pub fn move_all(root: &Root, from: &str, to: &str, stay: impl Fn(u32) -> bool) -> Result<bool, PlaceError> {
     if !root.is_system() {
         return Ok(false);
     }
@@ -38,16 +38,16 @@ pub fn move_all(root: &Root, from: &str, to: &str, stay: impl Fn(u32) -> bool) -
     Ok(true)
 }
 
-fn move_one(root: &Root, to: &str, id: u32) -> Result<(), Trouble> {
+fn move_one(root: &Root, to: &str, id: u32) -> Result<(), PlaceError> {
     match root.write(&format!("{to}/tasks"), &id.to_string()) {
         // The task refuses, or it has ended.
         Err(error) if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ESRCH)) => Ok(()),
-        other => other.map_err(|e| Trouble::from_io(&e, &id.to_string())),
+        other => other.map_err(|e| PlaceError::from_io(&e, &id.to_string())),
     }
 }
 
-fn tasks(root: &Root, set: &str) -> Result<Vec<u32>, Trouble> {
-    let bytes = root.read_bytes(&format!("{set}/tasks"), LONGEST).map_err(|e| Trouble::from_io(&e, ""))?;
+fn tasks(root: &Root, set: &str) -> Result<Vec<u32>, PlaceError> {
+    let bytes = root.read_bytes(&format!("{set}/tasks"), LONGEST).map_err(|e| PlaceError::from_io(&e, ""))?;
     let text = String::from_utf8_lossy(&bytes);
     // Tasks outside of this PID namespace show as 0, and writing 0 would move the calling process.
     Ok(text.lines().filter_map(|line| line.trim().parse().ok()).filter(|id| *id != 0).collect())
@@ -70,10 +70,10 @@ pub fn keeps_its_own(root: &Root, id: u32, all: &[Cpu], inside: &[Cpu]) -> bool 
 }
 
 /// The CPUs or memory nodes of a set.
-pub fn list(root: &Root, path: &str) -> Result<Vec<Cpu>, Trouble> {
+pub fn list(root: &Root, path: &str) -> Result<Vec<Cpu>, PlaceError> {
     let text = get(root, path)?;
     if text.is_empty() {
         return Ok(Vec::new());
     }
-    parse_cpu_list(&text).map_err(Trouble::Other)
+    parse_cpu_list(&text).map_err(PlaceError::Other)
 }

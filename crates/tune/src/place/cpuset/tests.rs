@@ -95,7 +95,7 @@ fn sets_of_others_are_not_touched() {
     let at = |path: &str| root.path(&format!("/sys/fs/cgroup/cpuset/{path}"));
     fs::create_dir(at("quell-job")).unwrap();
     fs::write(at("quell-job/cpuset.cpus"), "7\n").unwrap();
-    let busy = |what, value: &str| matches!(write(&root, what, value), Err(Trouble::Busy(_)));
+    let busy = |what, value: &str| matches!(write(&root, what, value), Err(PlaceError::Busy(_)));
     assert!(busy(CpusetKind::Job, "compute=1 mems=0"));
     assert!(busy(CpusetKind::Shield, "compute=1 housekeeping=0 mems=0 balance=off"));
     assert_eq!(fs::read_to_string(at("quell-job/cpuset.cpus")).unwrap(), "7\n");
@@ -145,10 +145,10 @@ fn a_machine_without_cpusets_reports_what_is_missing() {
         ("sys/fs/cgroup/unified/cgroup.controllers", "hugetlb\n"),
     ]);
     let text = read(&root, CpusetKind::Isolated).unwrap_err();
-    assert_eq!(text, Trouble::Unavailable("the cpuset controller is on cgroup v1 here".into()));
-    assert!(matches!(read(&root, CpusetKind::Shield), Err(Trouble::Unavailable(_))));
+    assert_eq!(text, PlaceError::Unavailable("the cpuset controller is on cgroup v1 here".into()));
+    assert!(matches!(read(&root, CpusetKind::Shield), Err(PlaceError::Unavailable(_))));
     let refused = wanted(CpusetKind::Shield, &cpus("1"), &[], &root);
-    assert!(matches!(refused, Err(Trouble::Unavailable(_))), "{refused:?}");
+    assert!(matches!(refused, Err(PlaceError::Unavailable(_))), "{refused:?}");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Lists of threads.
 
-use super::super::Trouble;
+use super::super::PlaceError;
 use super::stat::{Stat, stat};
 use super::{affinity, folder};
 use crate::root::Root;
@@ -47,8 +47,8 @@ pub fn processes(root: &Root) -> Vec<Process> {
 ///
 /// # Errors
 /// If there is no such process.
-pub fn threads_of(root: &Root, pid: u32) -> Result<Vec<Task>, Trouble> {
-    let gone = || Trouble::Gone(format!("there is no process {pid}"));
+pub fn threads_of(root: &Root, pid: u32) -> Result<Vec<Task>, PlaceError> {
+    let gone = || PlaceError::Gone(format!("there is no process {pid}"));
     let folder = folder(root, pid).ok_or_else(gone)?;
     let threads = root.names(&format!("{folder}/task")).into_iter().filter_map(|name| {
         let folder = format!("{folder}/task/{}", name.parse::<u32>().ok()?);

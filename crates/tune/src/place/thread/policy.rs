@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::super::Trouble;
+use super::super::PlaceError;
 use super::stat::Stat;
 
 /// The highest real-time priority that quell sets: above it a loop would starve the kernel's own threads.
@@ -33,26 +33,26 @@ fn parse(text: &str) -> Option<(u32, u32)> {
 }
 
 /// Sets policy and priority. SCHED_RESET_ON_FORK stays set if the thread has it, so that its children get an ordinary policy.
-pub fn set(pid: u32, now: &Stat, value: &str) -> Result<(), Trouble> {
-    let (policy, priority) = parse(value).ok_or_else(|| Trouble::Invalid(value.trim().to_owned()))?;
+pub fn set(pid: u32, now: &Stat, value: &str) -> Result<(), PlaceError> {
+    let (policy, priority) = parse(value).ok_or_else(|| PlaceError::Invalid(value.trim().to_owned()))?;
     if (policy, priority) == (now.policy, now.priority) {
         return Ok(());
     }
     if policy == DEADLINE || priority > HIGHEST {
-        return Err(Trouble::Unavailable(format!(
+        return Err(PlaceError::Unavailable(format!(
             "quell does not set `{}`: the highest real-time priority is {HIGHEST}, so that the kernel's own threads come first",
             value.trim()
         )));
     }
     // quell does not change a policy that it could not restore.
     if now.policy == DEADLINE || now.priority > HIGHEST {
-        return Err(Trouble::Unavailable(format!(
+        return Err(PlaceError::Unavailable(format!(
             "it has `{}` already, which quell could not restore",
             text(now.policy, now.priority)
         )));
     }
     let id = pid as libc::pid_t;
-    let failed = || Trouble::from_io(&io::Error::last_os_error(), value);
+    let failed = || PlaceError::from_io(&io::Error::last_os_error(), value);
     // SAFETY: the call only reads its argument.
     let flags = unsafe { libc::sched_getscheduler(id) };
     if flags < 0 {

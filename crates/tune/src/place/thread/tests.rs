@@ -41,7 +41,7 @@ fn a_tree_has_its_threads() {
     assert_eq!(processes(&root), [Process { pid: 900, start: 5000, comm: "a) (b".into() }]);
     let threads: Vec<_> = threads_of(&root, 900).unwrap().into_iter().map(|task| task.comm).collect();
     assert_eq!(threads, ["a) (b", "worker"]);
-    assert!(matches!(threads_of(&root, 5), Err(Trouble::Gone(_))));
+    assert!(matches!(threads_of(&root, 5), Err(PlaceError::Gone(_))));
     assert_eq!(successor(&root, "khungtaskd").unwrap().pid, 31);
     assert_eq!(successor(&root, "worker"), None);
 }
@@ -54,7 +54,7 @@ fn a_thread_is_read_only_if_it_is_the_one_that_is_meant() {
     assert_eq!(read(&root, 900, 5000, "before exec", Property::Affinity).unwrap(), "0-1");
     for (pid, start, comm) in [(900, 5001, "a) (b"), (5, 1, "x"), (77, 1, "x")] {
         let refused = read(&root, pid, start, comm, Property::Affinity);
-        assert!(matches!(refused, Err(Trouble::Gone(_))), "{refused:?}");
+        assert!(matches!(refused, Err(PlaceError::Gone(_))), "{refused:?}");
     }
 }
 
@@ -62,7 +62,7 @@ fn a_thread_is_read_only_if_it_is_the_one_that_is_meant() {
 fn threads_of_a_tree_keep_all_but_their_slack() {
     let (_folder, root) = tree();
     let refused = write(&root, 31, 40, "khungtaskd", Property::Affinity, "0");
-    assert!(matches!(refused, Err(Trouble::Unavailable(_))), "{refused:?}");
+    assert!(matches!(refused, Err(PlaceError::Unavailable(_))), "{refused:?}");
     write(&root, 31, 40, "khungtaskd", Property::TimerSlack, "1000").unwrap();
     assert_eq!(read(&root, 31, 40, "khungtaskd", Property::TimerSlack).unwrap(), "1000");
 }
@@ -95,7 +95,7 @@ mod on_this_machine {
             return trial::skip_for_hardware("no kernel thread is seen to be bound");
         };
         let refused = place(&task, Property::Affinity).write(&root, "0");
-        assert!(matches!(refused, Err(Trouble::Immovable(_))), "{refused:?}");
+        assert!(matches!(refused, Err(PlaceError::Immovable(_))), "{refused:?}");
     }
 
     #[test]
@@ -104,7 +104,7 @@ mod on_this_machine {
         let Some(task) = own_thread() else { return trial::skip("/proc does not show this thread") };
         for bad in ["fifo:3", "rr:50"] {
             let refused = place(&task, Property::Policy).write(&root, bad);
-            assert!(matches!(refused, Err(Trouble::Unavailable(_))), "{refused:?}");
+            assert!(matches!(refused, Err(PlaceError::Unavailable(_))), "{refused:?}");
         }
     }
 

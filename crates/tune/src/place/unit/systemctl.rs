@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use super::super::Trouble;
+use super::super::PlaceError;
 use crate::root::Root;
 
 /// Possible answers of `is-active`.
@@ -62,19 +62,19 @@ struct Answer {
 
 impl Systemctl {
     /// Finds the machine's `systemctl`, or the one in a copy.
-    pub fn find(root: &Root) -> Result<Self, Trouble> {
+    pub fn find(root: &Root) -> Result<Self, PlaceError> {
         let found = if root.is_system() { in_path() } else { in_tree(root)? };
-        let program = found.ok_or_else(|| Trouble::Unavailable("there is no systemctl here".into()))?;
+        let program = found.ok_or_else(|| PlaceError::Unavailable("there is no systemctl here".into()))?;
         Ok(Self { program, longest: LONGEST })
     }
 
     /// The state of a unit.
-    pub fn state(&self, unit: &str) -> Result<State, Trouble> {
+    pub fn state(&self, unit: &str) -> Result<State, PlaceError> {
         let active = self.ask("is-active", unit)?;
         let word = active.out.trim();
         if !ACTIVE.contains(&word) {
             let printed = line(&format!("{} {}", active.out, active.err));
-            return Err(Trouble::Unavailable(format!("systemd does not run here (systemctl: {printed})")));
+            return Err(PlaceError::Unavailable(format!("systemd does not run here (systemctl: {printed})")));
         }
         let enabled = self.ask("is-enabled", unit)?;
         let state = match enabled.out.trim() {
@@ -83,19 +83,19 @@ impl Systemctl {
             known if ENABLED.contains(&known) => known,
             _ => {
                 let printed = line(&format!("{} {}", enabled.out, enabled.err));
-                return Err(Trouble::Unavailable(format!(
+                return Err(PlaceError::Unavailable(format!(
                     "systemd does not run here (systemctl: {printed})"
                 )));
             }
         };
         if state == "not-found" && !super::runs(word) {
-            return Err(Trouble::Missing);
+            return Err(PlaceError::Missing);
         }
         Ok(State { active: word.to_owned(), enabled: state.to_owned() })
     }
 
     /// Runs a command on a unit.
-    pub fn run(&self, command: &str, unit: &str) -> Result<(), Trouble> {
+    pub fn run(&self, command: &str, unit: &str) -> Result<(), PlaceError> {
         let answer = self.ask(command, unit)?;
         if answer.status.success() {
             return Ok(());
@@ -105,16 +105,16 @@ impl Systemctl {
             (_, signal) => format!("signal {}", signal.unwrap_or(0)),
         };
         let printed = line(&format!("{} {}", answer.err, answer.out));
-        Err(Trouble::Other(format!("`systemctl {command} {unit}` failed ({how}): {printed}")))
+        Err(PlaceError::Other(format!("`systemctl {command} {unit}` failed ({how}): {printed}")))
     }
 
-    fn ask(&self, command: &str, unit: &str) -> Result<Answer, Trouble> {
+    fn ask(&self, command: &str, unit: &str) -> Result<Answer, PlaceError> {
         let plain = |c: char| c.is_ascii_alphanumeric() || "@-_.:\\".contains(c);
         if unit.is_empty() || unit.starts_with('-') || !unit.chars().all(plain) {
-            return Err(Trouble::Invalid(line(unit)));
+            return Err(PlaceError::Invalid(line(unit)));
         }
         let failed =
-            |e: std::io::Error| Trouble::Other(format!("{} cannot be run: {e}", self.program.display()));
+            |e: std::io::Error| PlaceError::Other(format!("{} cannot be run: {e}", self.program.display()));
         // Files, not pipes: a process that it leaves running must not block the reader.
         let (out, err) = (tempfile::tempfile().map_err(failed)?, tempfile::tempfile().map_err(failed)?);
         let mut child = Command::new(&self.program)
@@ -135,7 +135,7 @@ impl Systemctl {
             }
             if Instant::now() >= end {
                 child.kill().and_then(|()| child.wait()).map_err(failed)?;
-                return Err(Trouble::Other(format!(
+                return Err(PlaceError::Other(format!(
                     "`systemctl {command} {unit}` did not end within {} s and was killed: see `systemctl status {unit}`",
                     self.longest.as_secs()
                 )));
@@ -160,12 +160,12 @@ fn in_path() -> Option<PathBuf> {
 }
 
 /// The `systemctl` of a copy, which must be a stand-in: a real one would control the systemd of this machine.
-fn in_tree(root: &Root) -> Result<Option<PathBuf>, Trouble> {
+fn in_tree(root: &Root) -> Result<Option<PathBuf>, PlaceError> {
     let systemd_here = Path::new("/run/systemd/system").exists();
     for path in ["/usr/bin/systemctl", "/bin/systemctl"] {
         let Ok(program) = root.inside(path) else { continue };
         if systemd_here && !is_script(&program) {
-            return Err(Trouble::Unavailable(
+            return Err(PlaceError::Unavailable(
                 "the tree's systemctl would speak to the systemd of this machine".into(),
             ));
         }

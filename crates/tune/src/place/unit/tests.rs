@@ -81,7 +81,7 @@ fn what_cannot_be_given_back_is_not_changed() {
     ] {
         let (_folder, root) = tree(FAKE);
         let place = unit(&root, "cron.service", "active", enabled);
-        assert!(matches!(place.write(&root, wanted), Err(Trouble::Unavailable(_))), "{enabled}");
+        assert!(matches!(place.write(&root, wanted), Err(PlaceError::Unavailable(_))), "{enabled}");
         assert_eq!(log(&root), [""; 0]);
     }
 }
@@ -89,7 +89,7 @@ fn what_cannot_be_given_back_is_not_changed() {
 #[test]
 fn a_unit_that_is_not_installed_is_missing() {
     let (_folder, root) = tree(FAKE);
-    assert_eq!(read(&root, "nscd.service"), Err(Trouble::Missing));
+    assert_eq!(read(&root, "nscd.service"), Err(PlaceError::Missing));
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn output_of_another_program_means_that_systemd_does_not_run() {
         let (_folder, root) = tree(script);
         let refused = read(&root, "cron.service").unwrap_err();
         let text = refused.to_string();
-        assert!(matches!(refused, Trouble::Unavailable(_)), "{text}");
+        assert!(matches!(refused, PlaceError::Unavailable(_)), "{text}");
         assert!(text.starts_with("systemd does not run here") && !text.contains(['\n', '\u{1b}']), "{text}");
     }
 }
@@ -127,9 +127,9 @@ fn a_call_that_hangs_is_killed() {
 #[test]
 fn names_are_never_options_and_the_denied_stay() {
     let (_folder, root) = tree(FAKE);
-    assert!(matches!(read(&root, "--version"), Err(Trouble::Invalid(_))));
-    assert!(matches!(read(&root, "a b;c"), Err(Trouble::Invalid(_))));
-    assert!(matches!(write(&root, "sshd.service", "inactive disabled"), Err(Trouble::Denied(_))));
+    assert!(matches!(read(&root, "--version"), Err(PlaceError::Invalid(_))));
+    assert!(matches!(read(&root, "a b;c"), Err(PlaceError::Invalid(_))));
+    assert!(matches!(write(&root, "sshd.service", "inactive disabled"), Err(PlaceError::Denied(_))));
 }
 
 #[test]

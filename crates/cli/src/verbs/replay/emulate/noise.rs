@@ -2,7 +2,7 @@
 
 use quell_analysis::predict::NodeNoise;
 use quell_node::injector::phases::SHORTEST_BURN_NS;
-use quell_replay::Track;
+use quell_replay::ProgressClockView;
 use quell_sim::{Node, Place};
 
 use crate::values::replay::{Percent, ScaleText};
@@ -40,9 +40,12 @@ impl Noise {
     }
 
     /// The track of each CPU.
-    pub fn tracks(&self) -> anyhow::Result<Vec<Track<'_>>> {
-        let tracks: Result<_, _> =
-            self.words.iter().map(|(detours, words)| Track::from_words(*detours, words)).collect();
+    pub fn tracks(&self) -> anyhow::Result<Vec<ProgressClockView<'_>>> {
+        let tracks: Result<_, _> = self
+            .words
+            .iter()
+            .map(|(detours, words)| ProgressClockView::from_words(*detours, words))
+            .collect();
         tracks.map_err(|flaw| anyhow::anyhow!("the noise cannot be replayed: {}", flaw.reason()))
     }
 
