@@ -62,7 +62,7 @@ impl Collective {
         }
     }
 
-    pub fn everybody_entered(&self) -> bool {
+    pub fn all_entered(&self) -> bool {
         self.parts.len() >= self.expected
     }
 
@@ -81,8 +81,8 @@ impl Collective {
         self.may_be_partial() && left < self.last_entry.0
     }
 
-    fn everybody_left(&self) -> bool {
-        self.left >= self.expected && self.everybody_entered()
+    fn all_left(&self) -> bool {
+        self.left >= self.expected && self.all_entered()
     }
 
     /// Whether all ranks that a part waits for have entered.
@@ -90,14 +90,14 @@ impl Collective {
         let is_root = self.root == Some(part);
         self.forced
             || match self.waits() {
-                Waits::All if blocking => self.everybody_left(),
-                Waits::All => self.everybody_entered(),
+                Waits::All if blocking => self.all_left(),
+                Waits::All => self.all_entered(),
                 Waits::ForRoot => self.root.is_some(),
-                Waits::Root => !is_root || self.everybody_entered(),
+                Waits::Root => !is_root || self.all_entered(),
                 Waits::Prefix => {
                     let before =
                         self.parts.iter().filter(|other| other.place < self.parts[part].place).count();
-                    before >= self.parts[part].place as usize || self.everybody_entered()
+                    before >= self.parts[part].place as usize || self.all_entered()
                 }
                 Waits::NoOne => true,
             }
@@ -106,7 +106,7 @@ impl Collective {
     /// The locations that can go on now, after one more rank has entered.
     fn woken(&mut self) -> Vec<u32> {
         let wakes = match self.waits() {
-            _ if self.everybody_entered() => true,
+            _ if self.all_entered() => true,
             Waits::ForRoot => self.root.is_some(),
             Waits::Prefix => true,
             _ => false,
@@ -266,7 +266,7 @@ impl Collectives {
         collective.parts[part].left = Some(now);
         collective.left += 1;
         collective.noise[part * accounts..(part + 1) * accounts].copy_from_slice(noise);
-        if !collective.everybody_left() {
+        if !collective.all_left() {
             return Vec::new();
         }
         collective.measure_tails();

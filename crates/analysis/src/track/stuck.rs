@@ -108,7 +108,7 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
             .collectives
             .left()
             .into_iter()
-            .filter(|collective| !collective.forced && !collective.everybody_entered())
+            .filter(|collective| !collective.forced && !collective.all_entered())
         {
             self.findings.incomplete_collectives += 1;
             if self.findings.incomplete_collectives <= MOST as u64 {
