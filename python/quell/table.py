@@ -35,7 +35,7 @@ class Table:
         `counts` are integer columns that exist even if there are no rows.
         """
         if not rows:
-            return cls(native().Table.of([(name, "uint", []) for name in counts]))
+            return cls(native().Table.from_columns([(name, "uint", []) for name in counts]))
         names = dict.fromkeys(name for row in rows for name in row)
         columns = []
         for name in names:
@@ -43,7 +43,7 @@ class Table:
             kind = _kind(values)
             if kind is not None:
                 columns.append((name, kind, values))
-        return cls(native().Table.of(columns))
+        return cls(native().Table.from_columns(columns))
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """The rows, for Arrow consumers."""

@@ -1,6 +1,6 @@
 //! Injects noise into each thread of any program, by timers and a signal.
 //!
-//! A timer expires when the next detour begins, and the handler of its signal burns what is due ([`course`] has the arithmetic). Each
+//! A timer expires when the next detour begins, and the handler of its signal burns what is due ([`timer_schedule`] has the arithmetic). Each
 //! thread has two timers that take turns: when one expires, the other is set already, and the first is then set for the detour after
 //! that. A timer that is not the next one on its CPU can be set without reprogramming the clock hardware, which takes many microseconds in
 //! a virtual machine. The handler sets it before it burns, so that the cost is part of the detour and not of the overhead.
