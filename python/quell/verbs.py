@@ -76,7 +76,8 @@ def predict(
         overhead_per_byte: O: CPU overhead of each further byte, in ns (0).
         eager_limit: S: largest message, in bytes, that is sent eagerly; larger ones go by rendezvous (65535).
         leave: Leave the first N CPUs of each node to the system: ranks run on the others, with the noise of those.
-        without: Remove the source.
+        without: Remove the source: `tick`, `steal`, `unattributed`, or a kind with a regular expression, as in
+            `task:^kworker`, `irq:nvme`, `timer:CALLBACK` or `work:FUNCTION`.
         only: Remove all other sources.
         scaled: Scale the source's duration by a factor, as in `tick=0.5`.
         on_cpu: Move the source to this CPU from all CPUs of the node, as in `task:ksmd=0`.
@@ -201,7 +202,8 @@ def simulate(
         overhead_per_byte: O: CPU overhead of each further byte, in ns (0).
         eager_limit: S: largest message, in bytes, that is sent eagerly; larger ones go by rendezvous (65535).
         leave: Leave the first N CPUs of each node to the system: ranks run on the others, with the noise of those.
-        without: Remove the source.
+        without: Remove the source: `tick`, `steal`, `unattributed`, or a kind with a regular expression, as in
+            `task:^kworker`, `irq:nvme`, `timer:CALLBACK` or `work:FUNCTION`.
         only: Remove all other sources.
         scaled: Scale the source's duration by a factor, as in `tick=0.5`.
         on_cpu: Move the source to this CPU from all CPUs of the node, as in `task:ksmd=0`.

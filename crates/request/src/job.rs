@@ -115,9 +115,9 @@ impl Default for JobArgs {
 /// Parses the name of a sync mode, and supplies the help text of each.
 fn sync_names() -> impl TypedValueParser<Value = SyncName> {
     let meaning = |name: SyncName| match name {
-        SyncName::None => "Each node starts at its own place in the trace",
-        SyncName::Start => "All nodes start at the same place, then go their own way",
-        SyncName::Phase => "The same place in every phase: perfect co-scheduling",
+        SyncName::None => "Each node starts at its own offset in the trace",
+        SyncName::Start => "All nodes start at the same offset, then drift apart",
+        SyncName::Phase => "The same offset in every phase: perfect co-scheduling",
     };
     let value = |name: SyncName| PossibleValue::new(name.as_str()).help(meaning(name));
     PossibleValuesParser::new(SyncName::ALL.map(value)).try_map(|typed| typed.parse::<SyncName>())

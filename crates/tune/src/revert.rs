@@ -237,6 +237,7 @@ struct Run<'a> {
 
 impl Run<'_> {
     fn all(&mut self) {
+        // Newest first: a place that was written twice gets its first original last.
         let entries = self.transaction.entries.iter().rev().filter(|entry| entry.closed.is_none());
         let (held, mut open): (Vec<&Entry>, Vec<&Entry>) =
             entries.partition(|entry| matches!(entry.intent.place, Place::Held { .. }));
@@ -286,6 +287,7 @@ impl Run<'_> {
                 None => return How::Closed(Outcome::Rebooted),
             }
         }
+        // A crash between the intent and the write, or between a revert and its record, leaves the original in place.
         if place.same(&current, &original) {
             if entry.readback.is_none() && matches!(place, Place::DropIn { .. }) {
                 // A crash may have left a temporary file next to the drop-in.
@@ -300,6 +302,7 @@ impl Run<'_> {
                 Foreign::Overwrite => {}
             }
         }
+        // Tests kill the process at these points: a write that is not in the journal must be found by its value.
         fault::point();
         let written = place.write(self.root, &original);
         fault::point();

@@ -55,7 +55,7 @@ pub struct Prediction {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum SyncName {
-    /// Each node starts at its own place in the trace.
+    /// Each node starts at its own offset in the trace.
     None,
     /// All nodes start at the same place; skew and drift then separate them.
     Start,

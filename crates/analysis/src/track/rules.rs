@@ -163,11 +163,13 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
             self.before_cause(location, late);
         }
         // It waited for causes that arrived after it began. Without a network, those are the causes that happened after.
+        // With a network a message also needs its transfer, so a send shortly before the call may still be waited for.
         let came = |cause: &Cause| cause.at + cause.least;
         let latest = causes.all.iter().enumerate().filter(|(_, cause)| came(cause) > entered);
         let waited = latest.max_by_key(|(_, cause)| came(cause)).map(|(place, cause)| {
             let tail = left - cause.at;
             let key = (cause.location, location, cause.class);
+            // The shortest tail of its kind so far had no noise in it; noise explains at most what is longer.
             let least = *self.least.entry(key).and_modify(|least| *least = tail.min(*least)).or_insert(tail);
             Waited { place, location: cause.location, at: cause.at, tail, excess: tail - least }
         });
@@ -258,6 +260,7 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
         let polls = self.events.kind(call.region).polls;
         let place = &mut self.places[location as usize];
         let goes_on = |polling: &Polling| {
+            // Noise between two polls must not end the wait, so it does not count as time in which the program did something.
             let gap = call.entered
                 - polling.left
                 - (polling.noise[0] - polling.noise_by_then - place.ledger.within[0]);

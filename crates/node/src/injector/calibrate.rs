@@ -189,7 +189,7 @@ impl Round {
         let track = ProgressClockView::from_words(1, words).map_err(|_| CalibrationError::NoTimer)?;
         let thread = Thread::take().ok_or(CalibrationError::NoTimer)?;
         let mut gaps = Vec::with_capacity(MOST);
-        let turn_ns = shortest_turn();
+        let turn_ns = median_turn();
         let since_ns = now_ns();
         let until_ns = since_ns + length_ns;
         let plan = Plan {
@@ -235,7 +235,7 @@ impl Round {
 }
 
 /// The median time of an uninterrupted turn of the loop.
-fn shortest_turn() -> u64 {
+fn median_turn() -> u64 {
     let mut last = now_ns();
     let turns = (0..1_000)
         .map(|_| {

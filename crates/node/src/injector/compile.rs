@@ -155,6 +155,7 @@ pub fn smallest_scale(nodes: &[(&str, &[Trace])], limits: Limits, wanted: f64) -
         Err(CompileError::TooOften { .. }) => Ok(false),
         Err(error) => Err(error),
     };
+    // A larger factor lengthens detours and gaps alike, so the share does not fall: doubling brackets the factor, halving finds it.
     let mut enough = 1;
     while !covers(enough)? {
         if enough == MOST {
@@ -182,6 +183,7 @@ fn shared_span(traces: &[Trace]) -> Option<Span> {
 }
 
 fn compile_cpu(trace: &Trace, span: Span, limits: Limits, coverage: &mut Coverage) -> CpuNoise {
+    // CPUs of a node stay aligned only on the time that all of them observed.
     let place = |at: Nanos| (at.clamp(span.start, span.end) - span.start).as_nanos();
     let mut noise: Vec<(u64, u64)> =
         trace.noise().map(|d| (place(d.start), place(d.end()))).filter(|(start, end)| start < end).collect();
@@ -189,6 +191,7 @@ fn compile_cpu(trace: &Trace, span: Span, limits: Limits, coverage: &mut Coverag
     let mut injected = Injected { limits, coverage, detours: Vec::new(), end: 0 };
     let mut now: Option<Pending> = None;
     for (start, end) in noise {
+        // Detours of imported traces may overlap: the shared time counts once.
         let start = start.max(injected.end);
         if start >= end {
             continue;
@@ -239,6 +242,7 @@ impl Pending {
     }
 
     fn join(self, next: Self) -> Self {
+        // Without the gap between them, which is useful time: together they take as long as the two did.
         Self {
             length: self.length + next.length,
             count: self.count + next.count,
@@ -275,6 +279,7 @@ fn check(name: &str, noise: &CpuNoise, limits: Limits) -> Result<(), CompileErro
         return Err(CompileError::AllNoise { name, cpu });
     }
     let Some(period) = noise.period_ns.checked_div(noise.detours.len() as u64) else { return Ok(()) };
+    // With less than three overheads per period, injection alone would take more than a third of the CPU.
     let least = 3 * limits.overhead_ns;
     if period < least {
         let scale = (limits.scale * least as f64 / period as f64).ceil() as u64;

@@ -14,7 +14,8 @@ pub struct WhatIfArgs {
     /// Leave the first N CPUs of each node to the system: ranks run on the others, with the noise of those.
     #[arg(long, value_name = "N")]
     pub leave: Option<usize>,
-    /// Remove the source.
+    /// Remove the source: `tick`, `steal`, `unattributed`, or a kind with a regular expression, as in `task:^kworker`, `irq:nvme`,
+    /// `timer:CALLBACK` or `work:FUNCTION`.
     #[arg(long, value_name = "SOURCE")]
     pub without: Vec<SourceSelector>,
     /// Remove all other sources.

@@ -51,6 +51,7 @@ impl Agenda {
 
     #[inline(always)]
     fn add(&mut self, window: u64, rank: u32) {
+        // Almost all are due within o + L and a little work; a bitmap needs no order among them.
         if window < self.first + RING {
             let slot = (window % RING) as usize;
             let word = &mut self.bits[slot * self.words + rank as usize / 64];
@@ -137,6 +138,7 @@ pub(super) fn run<P: Program, F: IdleTimes, R: Play<P, F>>(
     let ranks = program.ranks();
     let threads = (run.threads.max(1) as u64).min(u64::from(ranks.div_ceil(MIN_RANKS).max(1))) as u32;
     let share = ranks.div_ceil(threads).max(1);
+    // Shares are rounded up, so there may be fewer workers than threads.
     let workers = ranks.div_ceil(share).max(1) as usize;
     let exchange = Exchange::new(workers);
     let play = |number: usize| {
@@ -151,6 +153,7 @@ pub(super) fn run<P: Program, F: IdleTimes, R: Play<P, F>>(
         }
         results
     });
+    // In the order of the workers, which is that of the ranks: the result does not depend on which thread ends first.
     let mut results = results.into_iter();
     let first = results.next().unwrap_or(Ok(Played { ranks: Vec::new(), noise: Vec::new(), events: 0 }))?;
     results.try_fold(first, |mut all, result| {
@@ -219,6 +222,7 @@ impl<'a, P: Program, F: IdleTimes, R: Play<P, F>> Worker<'a, P, F, R> {
             if self.out.len() > 1 {
                 self.collect(exchange, parity);
             }
+            // Rarely, because a call per event would take longer than the event.
             if self.number == 0 && self.events - reported >= 1 << 16 {
                 reported = self.events;
                 if (run.progress)(reported * self.out.len() as u64).is_break() {
@@ -273,6 +277,7 @@ impl<'a, P: Program, F: IdleTimes, R: Play<P, F>> Worker<'a, P, F, R> {
         self.agenda.count[slot] = 0;
         let end = (window + 1).saturating_mul(self.width);
         for word in 0..self.agenda.words {
+            // A whole word at once: no message that is sent in this window arrives in it, so no other rank becomes due.
             let mut bits = std::mem::take(&mut self.agenda.bits[slot * self.agenda.words + word]);
             let mut due = [0; 64];
             let mut count = 0;
@@ -292,6 +297,7 @@ impl<'a, P: Program, F: IdleTimes, R: Play<P, F>> Worker<'a, P, F, R> {
                 self.play_rank(due[next], end);
             }
         }
+        // Before the window ends: what is held back may be due in the next one.
         self.deliver_all();
         if self.effects.error.is_none() && end > MAX_TIME {
             self.effects.error = Some(RunError::Overflow);
@@ -317,6 +323,7 @@ impl<'a, P: Program, F: IdleTimes, R: Play<P, F>> Worker<'a, P, F, R> {
             }
             let Some(next) = next else { return };
             if next.start >= end {
+                // The queue outlives this call, `held` does not.
                 if holds {
                     pending.push(held, me);
                 }

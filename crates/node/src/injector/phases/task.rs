@@ -62,6 +62,7 @@ pub(super) fn run<C: Clock>(
     let begin = clock.now();
     let mut last = begin;
     for slice in 0..=task.slices {
+        // The position in the trace is the time of the phase without this machine's own noise.
         let mut plain = slice < task.slices;
         while let Some(strike) = next
             && last - begin - ran.own >= strike.at
@@ -109,6 +110,7 @@ fn burn<C: Clock>(
     debt: &mut i64,
     ran: &mut Ran,
 ) -> u64 {
+    // Without what a burn takes in addition to its length, and without what the last one took too much.
     let length = strike.length as i64 - task.cost - *debt;
     if length <= 0 {
         // Too short to be burned by itself: the next burn makes up for it, or `taken` at the end.
@@ -120,6 +122,7 @@ fn burn<C: Clock>(
     while now < until {
         now = clock.now();
     }
+    // A burn ends up to one clock reading late, which the next one makes up for; more than `late` is another program's.
     let over = now - until;
     *debt = 0;
     if over > task.late {

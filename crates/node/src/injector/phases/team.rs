@@ -76,9 +76,11 @@ impl Team<'_> {
         };
         self.shared.next.store(0, Ordering::SeqCst);
         *held(&self.shared.share) = Share::default();
+        // The first wait starts the phase in all threads, and the second ends it.
         self.shared.gate.wait();
         self.shared.gate.wait();
         let share = *held(&self.shared.share);
+        // A maximum over fewer ranks than requested would be too low, so a phase that was stopped has no result.
         let whole = share.ranks == ranks && ranks > 0 && !stop.load(Ordering::Relaxed);
         whole.then(|| Phase { max_ns: share.max, mean_ns: share.sum / share.ranks as f64 })
     }
@@ -186,9 +188,11 @@ impl<'a, C: Clock> Worker<'a, C> {
         let starts = shared.starts.read().unwrap_or_else(PoisonError::into_inner);
         let (mut share, mut tally) = (Share::default(), Tally::default());
         let quantum = self.plan.quantum.as_nanos();
+        // Relaxed: a counter hands out each rank once in any order, and the barrier publishes the results.
         while !stop.load(Ordering::Relaxed)
             && let Some(start) = starts.get(shared.next.fetch_add(1, Ordering::Relaxed))
         {
+            // References run between the ranks, so that both meet the same speed of the core and the same other programs.
             if self.since_reference == 0 {
                 self.strikes.clear();
                 let reference = self.run(&mut Tally::default());

@@ -53,13 +53,16 @@ impl<C: Clock> CalibratedWork<C> {
         let task = Task { late: (LATE_NS * per_ns) as u64, ..Task::default() };
         let mut work =
             Self { clock, generator: Generator::new(), task, quantum, pace: 1.0, slices: 1.0, limit };
+        // Two lengths separate the fixed time of a slice, which is mostly the clock reading, from the time of a step.
         let (short, long) = (work.slice_of(20), work.slice_of(100));
         let step = ((long - short) / 80.0).max(1e-3);
         let fixed = (short - 20.0 * step).max(0.0);
+        // At least four slices, also in a very short quantum: own noise is seen only at the end of a slice.
         work.task.steps = (((SLICE_NS * per_ns).min(quantum / 4.0) - fixed) / step).round().max(1.0) as u32;
         work.pace = work.slice_of(work.task.steps);
         work.slices = quantum / work.pace;
         work.count_slices();
+        // Whole phases differ from the sum of their slices by what the loop around them takes.
         for _ in 0..3 {
             let taken = (0..100).map(|_| work.measure(&[], 20).taken).collect();
             let taken = median_high(taken, f64::total_cmp).unwrap_or(0.0);
@@ -128,17 +131,20 @@ impl<C: Clock> CalibratedWork<C> {
             last = now;
         }
         times.sort_unstable();
+        // Noise lengthens the slowest, and a jump of the clock shortens the quickest.
         let quiet = &times[SLICES / 20..SLICES * 3 / 4];
         quiet.iter().sum::<u64>() as f64 / quiet.len() as f64
     }
 
     /// The overhead of a detour in addition to its length.
     pub(super) fn cost_of_a_detour(&mut self, length: u64) -> f64 {
+        // Undisturbed slices between two burns show what a burn leaves behind in them.
         let apart = 4 * self.task.slice + length;
         let strikes: Vec<PlannedDetour> = (0..(self.task.slices / 8).clamp(1, 200))
             .map(|i| PlannedDetour { at: i * apart, length })
             .collect();
         let burned = (strikes.len() as u64 * length) as f64;
+        // Each against a plain phase just before it, because the speed of the core strays.
         let cost = |_| {
             let plain = self.measure(&[], 20).taken;
             (self.measure(&strikes, 20).taken - plain - burned) / strikes.len() as f64
