@@ -29,7 +29,7 @@ Applications", LLNL 2003, sections 4.2 and 4.3.
 """
 
 
-DocumentWarning: TypeAlias = "OfRecordingWarning | CpuTakenWarning | SourcesIncompleteWarning | CommandIncompleteWarning | KindMissingWarning | ClocksDisagreeWarning | NestingDisagreesWarning | ExtrapolatedWarning | NoDetoursWarning | SpanBelowQuantumWarning | FewQuantaWarning | NotResampledWarning | NotResampledFromWarning | FewReplicatesWarning | FewerPhasesWarning | OtherHostWarning | HostUnknownWarning | NeverEndsWarning | ThresholdsDifferWarning | CpusDifferWarning | InjectedUnseenWarning | InjectedFewerWarning | InjectedUnloggedWarning | FewDetoursWarning | OwnNoiseWarning | NothingInjectableWarning | RunEndedWarning | NoMpiCallsWarning | NoProcessWarning | RanksUnreportedWarning | BurningInterruptedWarning | NoPhaseEndedWarning | ShareUsedUpWarning | ThreadsUnreachedWarning | RunsDisturbedWarning | StoppedEarlyWarning | PhasesUnrunWarning | RecordedDifferentlyWarning | FewNodesWarning | OtherKindWarning | WithoutCostWarning | SourcesUnknownWarning | SeveralMethodsWarning | RanksShareCpusWarning | KernelNotWatchedWarning | CulpritsUnknownWarning | QuickestTenthOffWarning | QuantumOffWarning | SpikesWithoutSourceWarning | OrderUnknownWarning | EndedEarlyWarning | MoreRanksThanCpusWarning | FewRoundsWarning | NoEagerLimitWarning | RecordingWarning | ArchiveWarning"
+DocumentWarning: TypeAlias = "OfRecordingWarning | CpuTakenWarning | SourcesIncompleteWarning | CommandIncompleteWarning | KindMissingWarning | ClocksDisagreeWarning | NestingDisagreesWarning | ExtrapolatedWarning | NoDetoursWarning | FewQuantaWarning | NotResampledWarning | NotResampledFromWarning | FewReplicatesWarning | FewerPhasesWarning | OtherHostWarning | HostUnknownWarning | NeverEndsWarning | ThresholdsDifferWarning | CpusDifferWarning | InjectedUnseenWarning | InjectedFewerWarning | InjectedUnloggedWarning | FewDetoursWarning | OwnNoiseWarning | NothingInjectableWarning | RunEndedWarning | NoMpiCallsWarning | NoProcessWarning | RanksUnreportedWarning | BurningInterruptedWarning | NoPhaseEndedWarning | ShareUsedUpWarning | ThreadsUnreachedWarning | RunsDisturbedWarning | StoppedEarlyWarning | PhasesUnrunWarning | RecordedDifferentlyWarning | FewNodesWarning | OtherKindWarning | WithoutCostWarning | SourcesUnknownWarning | SeveralMethodsWarning | RanksShareCpusWarning | KernelNotWatchedWarning | CulpritsUnknownWarning | QuickestTenthOffWarning | QuantumOffWarning | SpikesWithoutSourceWarning | OrderUnknownWarning | EndedEarlyWarning | MoreRanksThanCpusWarning | FewRoundsWarning | NoEagerLimitWarning | RecordingWarning | ArchiveWarning"
 """A warning for the reader of a document.
 
 Codes are unique over all documents, recordings and archives, and each code determines its facts.
@@ -897,12 +897,14 @@ class Explained(TypedDict):
     """The part of that time that is attributed to sources."""
 
     chance_percent: float
-    """Share of detours that would hold an interval by chance, in percent: with the intervals shifted in time, mean
-    of eight shifts.
+    """Share of the detours' time that would be explained by chance, in percent: with the intervals shifted in time,
+    mean of eight shifts. To be held against `time_percent`.
     """
 
     count_percent: float
-    """Explained detours (that hold an interval or were at least half stolen) / all detours, in percent."""
+    """Mean over the detours of the explained share of each one's time, in percent: a detour counts as explained as
+    far as its time is.
+    """
 
     detour_ns: int
     """Sum of their times."""
@@ -942,14 +944,17 @@ class ExtrapolatedWarning(TypedDict):
 
     code: Literal["extrapolated"]
 
-    quanta: int
-    """Number of quanta that they hold."""
-
     quantum_ns: int
     """Length of a quantum."""
 
     supported_ranks: int
     """Maximum number of ranks that the traces support."""
+
+    window_ns: int
+    """Length of a window: a quantum and the longest detour."""
+
+    windows: int
+    """Number of independent windows that they hold."""
 
 
 class FewDetoursWarning(TypedDict):
@@ -1036,14 +1041,16 @@ class FewerPhasesWarning(TypedDict):
 class Figures(TypedDict):
     """Three figures of how much is explained.
 
-    A single one misleads: few long tasks make up most of the time, many short detours most of the count.
+    A single one misleads: few long tasks make up most of the time, many short detours most of the number.
     """
 
     attributed_ns: int
     """The part of that time that is attributed to sources."""
 
     count_percent: float
-    """Explained detours (that hold an interval or were at least half stolen) / all detours, in percent."""
+    """Mean over the detours of the explained share of each one's time, in percent: a detour counts as explained as
+    far as its time is.
+    """
 
     detour_ns: int
     """Sum of their times."""
@@ -1977,7 +1984,9 @@ class Prediction(TypedDict):
     """Maximum delay of a node's start after the first node's, in nanoseconds."""
 
     supported_ranks: int
-    """Maximum number of ranks for which the traces hold ten quanta each; beyond, the prediction extrapolates."""
+    """Maximum number of ranks for which the traces hold ten windows each, of a quantum and the longest detour;
+    beyond, the prediction extrapolates.
+    """
 
     sync: SyncName
     """How the nodes' noise lines up."""
@@ -2671,21 +2680,6 @@ class SourcesUnknownWarning(TypedDict):
 
     recordings: int
     """Number of recordings without sources."""
-
-
-class SpanBelowQuantumWarning(TypedDict):
-    """A recording is shorter than one quantum."""
-
-    code: Literal["span-below-quantum"]
-
-    quantum_ns: int
-    """Length of a quantum."""
-
-    recording: str
-    """Its name."""
-
-    span_ns: int
-    """Its length."""
 
 
 class SpikesWithoutSourceWarning(TypedDict):

@@ -138,6 +138,19 @@ pub enum PredictError {
     /// The program or the job cannot run.
     #[error(transparent)]
     Job(#[from] BspError),
+    /// A phase that no trace is long enough to show.
+    #[error(
+        "{name} spans {span}, less than one quantum of {quantum}, so it holds no phase of that length; record for longer, ten quanta \
+         for each rank, or choose a shorter quantum"
+    )]
+    SpanBelowQuantum {
+        /// The source's name.
+        name: String,
+        /// Its length.
+        span: Nanos,
+        /// Length of a quantum.
+        quantum: Nanos,
+    },
     /// The traces of one source do not make a node.
     #[error("{name}: {reason}")]
     Noise {
@@ -196,6 +209,7 @@ pub(crate) fn sample(
     progress: Progress<'_>,
 ) -> Result<(Prediction, Vec<Sample>), PredictError> {
     let jobs = options.jobs()?;
+    nodes.iter().try_for_each(|node| check_span(node, options.quantum))?;
     if let Some(messages) = &options.messages {
         return match common {
             Some(_) => Err(PredictError::Common),
@@ -232,6 +246,17 @@ pub(crate) fn sample(
     let samples: Vec<Sample> = chains.iter().enumerate().map(of_scale).collect();
     let replicates = replicates.iter().flatten().count() as u64;
     Ok((assemble::write(nodes, options, (&runs, &samples), (replicates, affordable)), samples))
+}
+
+/// A trace that is shorter than a quantum and has noise shows no phase; without noise all phases are alike.
+fn check_span(node: &NodeNoise, quantum: Nanos) -> Result<(), PredictError> {
+    match node.span() {
+        Ok(span) if quantum > span.length() && node.detours() > 0 => {
+            let (name, span) = (node.name.clone(), span.length());
+            Err(PredictError::SpanBelowQuantum { name, span, quantum })
+        }
+        _ => Ok(()),
+    }
 }
 
 fn program(nodes: Vec<Node>, common: Option<Node>, quantum: Nanos) -> Result<Program, BspError> {

@@ -2,6 +2,10 @@
 //!
 //! A pair is two consecutive recordings, so slow drifts of a machine cancel. The interval of a mean difference is
 //! Student's, at a level that is shared among all comparisons (Bonferroni): *all* intervals hold together with the requested confidence.
+//!
+//! Student's interval assumes that the mean of the differences is normal, and believes any spread that it sees. So a figure counts as
+//! changed only if two more things hold: Wilcoxon's signed-rank test, which assumes no distribution, agrees, and the difference is
+//! larger than what one step of the measurement can make.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,11 +14,13 @@ use quell_recording::{Recording, SourcePattern};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::stats::{mean, mean_half_width};
+use crate::stats::{mean, mean_half_width, signed_rank_p};
 use crate::whatif::family;
 
 /// Maximum number of sources that are compared individually: the noisiest.
 const MOST_SOURCES: usize = 12;
+/// Minimum number of pairs for a verdict. With four, all differences have one sign by chance in one trial of eight.
+const LEAST_PAIRS: usize = 5;
 /// Minimum share of the noise of all sources, summed over both sides, for a source to be compared.
 const LEAST_SHARE: f64 = 0.001;
 
@@ -27,6 +33,9 @@ pub struct Round {
     pub addressed: f64,
     /// Noise by source; workers of one kind count as one source.
     pub sources: BTreeMap<String, f64>,
+    /// The smallest difference that the recording can show: the shortest detour that its probe counts, or one step of its clock if that
+    /// is longer, over the time observed.
+    pub step: f64,
 }
 
 impl Round {
@@ -37,7 +46,9 @@ impl Round {
         if watched <= 0.0 {
             return Self::default();
         }
-        let mut round = Self::default();
+        let clock = recording.manifest.clock.as_ref().map_or(1.0, |clock| clock.granularity_ns);
+        let shortest = recording.manifest.threshold_ns.map_or(clock, |threshold| threshold.max(clock));
+        let mut round = Self { step: shortest / watched, ..Self::default() };
         let detours = recording.traces.iter().flat_map(|trace| &trace.detours);
         round.detours =
             detours.filter(|detour| !detour.own).map(|detour| detour.duration.as_nanos() as f64).sum::<f64>()
@@ -111,11 +122,12 @@ pub struct Trial {
 ///
 /// The verdict depends on two figures: it helps if the addressed noise or all detours certainly decrease, and detours do not certainly increase.
 ///
-/// `confidence` is between 0 and 1, both exclusive. With fewer than two pairs nothing is certain.
+/// `confidence` is between 0 and 1, both exclusive. With fewer than five pairs nothing is certain.
 pub fn trial(pairs: &[(Round, Round)], confidence: f64) -> Trial {
+    let step = pairs.iter().flat_map(|(without, with)| [without.step, with.step]).fold(0.0, f64::max);
     let figure = |name: &str, of: &dyn Fn(&Round) -> f64, compared: usize| {
         let values: Vec<(f64, f64)> = pairs.iter().map(|(without, with)| (of(without), of(with))).collect();
-        effect(name, &values, 1.0 - (1.0 - confidence) / compared.max(1) as f64)
+        effect(name, &values, step, 1.0 - (1.0 - confidence) / compared.max(1) as f64)
     };
     let detours = figure("detours", &|round| round.detours, 2);
     let addressed = figure("addressed", &|round| round.addressed, 2);
@@ -150,14 +162,19 @@ fn noisiest(pairs: &[(Round, Round)]) -> Vec<String> {
     names.iter().map(|(name, _)| (*name).to_owned()).filter(|name| kept.contains(name.as_str())).collect()
 }
 
-/// Student's interval of the mean of paired differences.
-fn effect(name: &str, values: &[(f64, f64)], level: f64) -> Effect {
-    let gains = values.iter().map(|(without, with)| without - with);
-    let gain = mean(gains.clone()).unwrap_or(0.0);
-    let half = mean_half_width(gains, level).filter(|half| half.is_finite()).unwrap_or(f64::MAX);
+/// Student's interval of the mean of paired differences, and whether the figure changed.
+///
+/// Each figure is only known to a `step`, and rounding may err equally in all pairs. So the interval is never narrower than a step on
+/// either side, however little the differences spread.
+fn effect(name: &str, values: &[(f64, f64)], step: f64, level: f64) -> Effect {
+    let gains: Vec<f64> = values.iter().map(|(without, with)| without - with).collect();
+    let gain = mean(gains.iter().copied()).unwrap_or(0.0);
+    let half = mean_half_width(gains.iter().copied(), level).map(|half| half.max(step));
+    let half = half.filter(|half| half.is_finite()).unwrap_or(f64::MAX);
     // A figure that is zero on both sides of all pairs did not change.
     let seen = values.iter().any(|pair| *pair != (0.0, 0.0));
     let (low, high) = (gain - half, gain + half);
+    let excludes_zero = low > 0.0 || high < 0.0;
     Effect {
         name: name.to_owned(),
         without_ns_per_s: mean(values.iter().map(|pair| pair.0)).unwrap_or(0.0),
@@ -165,8 +182,16 @@ fn effect(name: &str, values: &[(f64, f64)], level: f64) -> Effect {
         gain_ns_per_s: gain,
         low_ns_per_s: low,
         high_ns_per_s: high,
-        changed: seen && (low > 0.0 || high < 0.0),
+        changed: seen && gains.len() >= LEAST_PAIRS && excludes_zero && ranks_agree(&gains, 1.0 - level),
     }
+}
+
+/// Whether the signed-rank test finds the gains off 0 at the level `alpha`. Few pairs cannot reach a low level; then all gains must
+/// have one sign, which is the most that they can show.
+fn ranks_agree(gains: &[f64], alpha: f64) -> bool {
+    let most_extreme = 2.0 * 0.5_f64.powi(gains.len() as i32);
+    // The probabilities are sums of powers of two, exact up to the last bits.
+    signed_rank_p(gains).is_some_and(|p| p <= alpha.max(most_extreme) * (1.0 + 1e-9))
 }
 
 #[cfg(test)]
@@ -185,7 +210,7 @@ mod tests {
             let steady = 10_000.0 + 1_000.0 * draws.random::<f64>();
             let addressed = 1_000.0 + 300.0 * draws.random::<f64>() - gain;
             let sources = [("tick".to_owned(), steady), ("task:ksmd".to_owned(), addressed)].into();
-            Round { detours: steady + rare + addressed, addressed, sources }
+            Round { detours: steady + rare + addressed, addressed, sources, step: 50.0 }
         };
         (0..count).map(|_| (round(0.0), round(gain))).collect()
     }
@@ -216,9 +241,36 @@ mod tests {
         assert_eq!(trial(&pairs(&mut draws, 8, -9_000.0), 0.99).verdict, Verdict::Hurts);
     }
 
+    /// Pairs that all gain the same, without any spread.
+    fn equal_pairs(count: usize, gain: f64, step: f64) -> Trial {
+        let round = |addressed| Round { detours: addressed, addressed, step, ..Round::default() };
+        trial(&vec![(round(1_000.0), round(1_000.0 - gain)); count], 0.95)
+    }
+
+    #[test]
+    fn equal_pairs_are_no_certainty() {
+        for count in 2..5 {
+            assert_eq!(equal_pairs(count, 500.0, 0.0).verdict, Verdict::NoMeasurableEffect, "{count} pairs");
+        }
+        assert_eq!(equal_pairs(5, 500.0, 50.0).verdict, Verdict::Helps);
+        let within_a_step = equal_pairs(5, 40.0, 50.0);
+        assert_eq!(within_a_step.verdict, Verdict::NoMeasurableEffect, "one step of the measurement");
+        assert!(within_a_step.addressed.low_ns_per_s < 0.0, "its interval has a width");
+    }
+
+    /// Seven gains and two larger losses: by chance once in five times, so it is no gain.
+    #[test]
+    fn a_gain_that_ranks_do_not_show_is_no_gain() {
+        let gains = [90.0, 91.0, 92.0, 93.0, 94.0, -95.0, -96.0, 97.0, 98.0];
+        let values: Vec<(f64, f64)> = gains.iter().map(|gain| (1_000.0, 1_000.0 - gain)).collect();
+        assert!(!effect("x", &values, 0.0, 0.95).changed);
+        let all: Vec<(f64, f64)> = gains.iter().map(|gain| (1_000.0, 1_000.0 - f64::abs(*gain))).collect();
+        assert!(effect("x", &all, 0.0, 0.95).changed);
+    }
+
     #[test]
     fn too_few_pairs_are_sure_of_nothing() {
-        for count in 0..2 {
+        for count in 0..5 {
             let trial = trial(&pairs(&mut Pcg64::seed_from_u64(1), count, 900.0), 0.99);
             assert_eq!(trial.verdict, Verdict::NoMeasurableEffect);
             assert!(serde_json::to_string(&trial).unwrap().contains("no-measurable-effect"));

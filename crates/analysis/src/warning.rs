@@ -62,8 +62,10 @@ pub enum Warning {
     Extrapolated {
         /// Maximum number of ranks that the traces support.
         supported_ranks: u64,
-        /// Number of quanta that they hold.
-        quanta: u64,
+        /// Number of independent windows that they hold.
+        windows: u64,
+        /// Length of a window: a quantum and the longest detour.
+        window_ns: u64,
         /// Length of a quantum.
         quantum_ns: u64,
     },
@@ -71,15 +73,6 @@ pub enum Warning {
     NoDetours {
         /// Its name.
         recording: String,
-    },
-    /// A recording is shorter than one quantum.
-    SpanBelowQuantum {
-        /// Its name.
-        recording: String,
-        /// Its length.
-        span_ns: u64,
-        /// Length of a quantum.
-        quantum_ns: u64,
     },
     /// A recording is too short for its resampled traces to vary enough.
     FewQuanta {

@@ -70,8 +70,7 @@ pub fn welcome() -> ExitCode {
 
 fn finish(outcome: anyhow::Result<Outcome>, printer: Printer) -> ExitCode {
     match outcome {
-        Ok(Outcome::Done) => ExitCode::SUCCESS,
-        Ok(Outcome::LimitExceeded) => ExitCode::from(3),
+        Ok(outcome) => outcome.into(),
         // A reader that closes the pipe early, such as `head`, is no failure.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {

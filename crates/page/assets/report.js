@@ -31,7 +31,7 @@ const WORDS = [
     ],
     [
         "Supported",
-        "A trace holds a limited number of quanta. Up to that many ranks, each can meet one of its own; beyond, the prediction extrapolates, and no rank meets a detour longer than the longest that was recorded.",
+        "A trace holds a limited number of independent windows, each a quantum and the longest detour. Up to a tenth as many ranks, it supports a prediction; beyond, the prediction extrapolates, and no rank meets a detour longer than the longest that was recorded.",
     ],
     [
         "Confidence interval",

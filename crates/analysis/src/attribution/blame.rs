@@ -33,9 +33,4 @@ impl Blame {
     pub fn attributed_ns(&self) -> u64 {
         self.detour.duration.as_nanos() - self.left_ns
     }
-
-    /// Whether the detour counts as explained: it holds an interval, or at least half of it was stolen.
-    pub fn explained(&self) -> bool {
-        self.met || (self.stolen_ns > 0 && 2 * self.stolen_ns >= self.detour.duration.as_nanos())
-    }
 }

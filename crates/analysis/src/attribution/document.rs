@@ -233,7 +233,8 @@ pub struct Explained {
     pub overhang_p99_ns: Option<u64>,
     /// Number of ranges of kernel work that matched a single detour, from which the percentile is taken.
     pub overhang_pairs: u64,
-    /// Share of detours that would hold an interval by chance, in percent: with the intervals shifted in time, mean of eight shifts.
+    /// Share of the detours' time that would be explained by chance, in percent: with the intervals shifted in time, mean of eight shifts.
+    /// To be held against `time_percent`.
     pub chance_percent: f64,
     /// Time that the hypervisor took, attributed to the longest unexplained detours of the same windows.
     pub steal_attributed_ns: u64,

@@ -185,18 +185,19 @@ fn explained(recording: &Recording, sides: &[Side], tolerance: Tolerance) -> Opt
     })
 }
 
-/// The share of detours that hold an interval if the intervals are shifted in time: the mean over the shifts.
+/// The share of the detours' time that intervals cover if they are shifted in time: the mean over the shifts.
 fn chance_percent(sides: &[Side]) -> f64 {
     let of_shift = |n: u64| -> u64 {
         let per_side = |side: &Side| {
             let moved: Vec<TimeRange> = tolerance::shifted(&side.joined.busy, side.span, n);
-            tolerance::meetings(&side.joined.windows, &moved)
+            tolerance::covered_ns(&side.joined.windows, &moved)
         };
         sides.iter().map(per_side).sum()
     };
-    let met: u64 = (0..tolerance::SHIFTS).into_par_iter().map(of_shift).sum();
-    let detours: u64 = sides.iter().map(|side| side.joined.windows.len() as u64).sum();
-    figures::percent(met, tolerance::SHIFTS * detours).unwrap_or(0.0)
+    let covered: u64 = (0..tolerance::SHIFTS).into_par_iter().map(of_shift).sum();
+    let of_side = |side: &Side| side.joined.windows.iter().map(|window| window.length()).sum::<u64>();
+    let all: u64 = sides.iter().map(of_side).sum();
+    figures::percent(covered, tolerance::SHIFTS.saturating_mul(all)).unwrap_or(0.0)
 }
 
 /// What limits the figures of sources.

@@ -60,7 +60,7 @@ mod tests {
         let joined = join(&trace(10_000, detours), &[steal(0, 1_000, 420), tick(310, 10)], 0);
         let stolen: Vec<u64> = joined.blames.iter().map(|b| b.stolen_ns).collect();
         assert_eq!(stolen, [30, 390, 0]);
-        let explained: Vec<bool> = joined.blames.iter().map(|b| b.explained()).collect();
-        assert_eq!(explained, [true, true, false]);
+        let explained: Vec<u64> = joined.blames.iter().map(|b| b.attributed_ns()).collect();
+        assert_eq!(explained, [30, 400, 0]);
     }
 }

@@ -77,17 +77,19 @@ pub(super) fn shifted(busy: &[TimeRange], span: Span, n: u64) -> Vec<TimeRange> 
     moved
 }
 
-/// Number of `windows` that overlap any of `busy`; both are in order of time.
-pub(super) fn meetings(windows: &[TimeRange], busy: &[TimeRange]) -> u64 {
+/// The time of `windows` that `busy` covers, in ns; both are in order of time, and neither overlaps itself.
+pub(super) fn covered_ns(windows: &[TimeRange], busy: &[TimeRange]) -> u64 {
     let mut first = 0;
-    let mut count = 0;
+    let mut covered = 0u64;
     for window in windows {
         while busy.get(first).is_some_and(|s| s.end <= window.start) {
             first += 1;
         }
-        count += u64::from(busy.get(first).is_some_and(|s| s.start < window.end));
+        let meets = |s: &&TimeRange| s.start < window.end;
+        let overlaps = busy[first..].iter().take_while(meets).map(|s| window.overlap(*s));
+        covered = covered.saturating_add(overlaps.sum());
     }
-    count
+    covered
 }
 
 #[cfg(test)]
@@ -128,8 +130,12 @@ mod tests {
     }
 
     #[test]
-    fn meetings_are_counted_once_a_window() {
+    fn covered_time_is_that_within_the_windows() {
         let windows = [time_range(0, 10), time_range(20, 30), time_range(40, 50)];
-        assert_eq!(meetings(&windows, &[time_range(5, 6), time_range(7, 25), time_range(30, 40)]), 2);
+        assert_eq!(
+            covered_ns(&windows, &[time_range(5, 6), time_range(7, 25), time_range(30, 40)]),
+            1 + 3 + 5
+        );
+        assert_eq!(covered_ns(&windows, &[time_range(0, 60)]), 30);
     }
 }

@@ -4,33 +4,30 @@ use quell_recording::Nanos;
 use quell_sim::{Run, SyncMode};
 
 use super::document::{MessageFacts, NoiseSource, Point, Prediction, SCHEMA};
+use super::noise::WINDOWS_PER_RANK;
 use super::resample::Blocks;
 use super::{NodeNoise, Options, Sample};
 use crate::Warning;
 
-/// Number of quanta that a trace must hold for each rank. A phase of N ranks lasts as long as the worst of N quanta, which is about
-/// the worst one in N. With ten of these in the trace, its length is known to about a third; with one, a mean over the tail is mostly
-/// luck, and no resampling of the trace can show this (the bootstrap of a maximum fails: Bickel & Freedman, Annals of
-/// Statistics 9, 1981).
-const QUANTA_PER_RANK: u64 = 10;
-
 /// The number of ranks that the traces support.
 pub(super) struct Support {
-    /// Number of quanta in the traces of all nodes.
-    quanta: u64,
+    /// Number of independent windows in the traces of all nodes, and the length of the widest.
+    windows: u64,
+    window: Nanos,
     /// Number of CPUs for which synchronised nodes draw a quantum, however many nodes there are.
     in_step: Option<u64>,
 }
 
 impl Support {
     pub(super) fn from_nodes(nodes: &[NodeNoise], options: &Options) -> Self {
-        let quanta = nodes.iter().map(|node| node.quanta(options.quantum)).fold(0, u64::saturating_add);
+        let windows = nodes.iter().map(|node| node.windows(options.quantum)).fold(0, u64::saturating_add);
+        let window = nodes.iter().map(|node| node.window(options.quantum)).max().unwrap_or(options.quantum);
         let cpus = nodes.iter().map(|node| node.traces.len() as u64).sum();
-        Self { quanta, in_step: (options.sync == SyncMode::Phase).then_some(cpus) }
+        Self { windows, window, in_step: (options.sync == SyncMode::Phase).then_some(cpus) }
     }
 
     fn ranks(&self) -> u64 {
-        self.quanta / QUANTA_PER_RANK
+        self.windows / WINDOWS_PER_RANK
     }
 
     /// Whether the traces support this number of ranks.
@@ -111,7 +108,8 @@ fn warnings(
     if points.iter().any(|point| !point.supported) {
         warnings.push(Warning::Extrapolated {
             supported_ranks: support.ranks(),
-            quanta: support.quanta,
+            windows: support.windows,
+            window_ns: support.window.as_nanos(),
             quantum_ns: options.quantum.as_nanos(),
         });
     }
@@ -150,9 +148,6 @@ fn warning_on(node: &NodeNoise, quantum: Nanos) -> Option<Warning> {
     let (span_ns, quantum_ns) = (span.as_nanos(), quantum.as_nanos());
     if node.detours() == 0 {
         return Some(Warning::NoDetours { recording });
-    }
-    if quantum > span {
-        return Some(Warning::SpanBelowQuantum { recording, span_ns, quantum_ns });
     }
     let short = Blocks::from_node(node, quantum).ok()?.too_short_for(quantum);
     short.then_some(Warning::FewQuanta { recording, span_ns, quantum_ns })

@@ -42,7 +42,7 @@ pub struct Prediction {
     pub what_if: Vec<String>,
     /// The traces that the noise is drawn from, in the order in which nodes use them.
     pub noise: Vec<NoiseSource>,
-    /// Maximum number of ranks for which the traces hold ten quanta each; beyond, the prediction extrapolates.
+    /// Maximum number of ranks for which the traces hold ten windows each, of a quantum and the longest detour; beyond, the prediction extrapolates.
     pub supported_ranks: u64,
     /// The curve, in the order of the requested scales.
     pub points: Vec<Point>,

@@ -16,6 +16,12 @@ pub struct NodeNoise {
     pub limits: Vec<recording::Warning>,
 }
 
+/// Number of windows that the traces must hold for each rank. A phase of N ranks lasts as long as the worst of N quanta, which is about
+/// the worst one in N. With ten windows of each rank's own in the trace, its length is known to about a third; with one, a mean over the
+/// tail is mostly luck, and no resampling of the trace can show this (the bootstrap of a maximum fails: Bickel & Freedman, Annals of
+/// Statistics 9, 1981).
+pub(super) const WINDOWS_PER_RANK: u64 = 10;
+
 /// Minimum length of the trace of a model without a span of its own …
 const SHORTEST: Nanos = Nanos::from_secs(60);
 /// … and maximum number of detours in it, over all CPUs.
@@ -24,8 +30,8 @@ const MOST_DETOURS: f64 = 4e6;
 impl NodeNoise {
     /// A node of a model's noise.
     ///
-    /// The trace is as long as the model specifies. Without a specified span it is a minute, or four quanta for each rank of
-    /// the largest scale, as long as that stays below four million detours.
+    /// The trace is as long as the model specifies. Without a specified span it is long enough to support the largest scale, at least a
+    /// minute, as long as that stays below four million detours.
     ///
     /// # Errors
     /// When the model's own span would hold too many detours.
@@ -36,7 +42,7 @@ impl NodeNoise {
         most_ranks: u64,
         seed: u64,
     ) -> Result<Self, ModelError> {
-        let span = Self::span_of_model(model, quantum, most_ranks);
+        let span = Self::span_of_model(model, quantum, most_ranks, seed)?;
         Ok(Self { name: name.to_owned(), traces: model.node(span, seed)?, limits: Vec::new() })
     }
 
@@ -49,15 +55,34 @@ impl NodeNoise {
         self.limits.iter().map(named)
     }
 
-    pub(crate) fn span_of_model(model: &Model, quantum: Nanos, most_ranks: u64) -> Nanos {
-        model.span().unwrap_or_else(|| {
-            let wanted = quantum.as_nanos().saturating_mul(most_ranks).saturating_mul(4);
-            let per_ns =
-                model.expected_detours(SHORTEST) * f64::from(model.cpus()) / SHORTEST.as_nanos() as f64;
-            let affordable = Nanos::from_nanos_f64(MOST_DETOURS / per_ns).unwrap_or(Nanos::MAX);
-            // A day is the upper limit for a model with hardly any noise.
-            SHORTEST.max(Nanos::from_nanos(wanted)).min(affordable).min(Nanos::from_secs(86_400))
-        })
+    /// The length of a model's trace, see [`Self::from_model`].
+    pub(crate) fn span_of_model(
+        model: &Model,
+        quantum: Nanos,
+        most_ranks: u64,
+        seed: u64,
+    ) -> Result<Nanos, ModelError> {
+        if let Some(span) = model.span() {
+            return Ok(span);
+        }
+        let cpus = f64::from(model.cpus());
+        let per_ns = model.expected_detours(SHORTEST) * cpus / SHORTEST.as_nanos() as f64;
+        let affordable = Nanos::from_nanos_f64(MOST_DETOURS / per_ns).unwrap_or(Nanos::MAX);
+        // A month is the upper limit for a model with hardly any noise.
+        let most = affordable.min(Nanos::from_secs(30 * 86_400));
+        let windows = WINDOWS_PER_RANK.saturating_mul(most_ranks) as f64 / cpus;
+        let mut span = SHORTEST.min(most);
+        // A longer trace may hold a longer detour, which makes the windows wider.
+        for _ in 0..8 {
+            let traces = model.node(span, seed)?;
+            let width = (quantum + longest_busy(&traces)).as_nanos() as f64;
+            let wanted = Nanos::from_nanos_f64(windows * width).unwrap_or(Nanos::MAX);
+            if wanted <= span || span >= most {
+                break;
+            }
+            span = Nanos::from_nanos_f64(1.25 * wanted.as_nanos() as f64).unwrap_or(Nanos::MAX).min(most);
+        }
+        Ok(span)
     }
 
     /// Joins several recordings of the same CPUs to one node, one after the other; `None` if the CPUs differ.
@@ -102,10 +127,16 @@ impl NodeNoise {
         self.traces.iter().map(|trace| trace.noise().count() as u64).sum()
     }
 
-    /// Number of quanta for which its CPUs were observed: that many ranks can each draw a different one.
-    pub(crate) fn quanta(&self, quantum: Nanos) -> u64 {
+    /// Number of independent windows of its traces, see [`Self::window`].
+    pub(crate) fn windows(&self, quantum: Nanos) -> u64 {
         let span = self.span().map_or(0, |span| span.length().as_nanos());
-        (span / quantum.as_nanos().max(1)).saturating_mul(self.traces.len() as u64)
+        (span / self.window(quantum).as_nanos().max(1)).saturating_mul(self.traces.len() as u64)
+    }
+
+    /// The time that decides how long a quantum takes: the quantum itself, and before it as long as a detour that began there can
+    /// reach into it. Two quanta whose windows overlap may meet the same detour, so they are not two observations.
+    pub(crate) fn window(&self, quantum: Nanos) -> Nanos {
+        quantum + longest_busy(&self.traces)
     }
 
     /// Time lost to noise over time observed, of all CPUs, in percent.
@@ -114,6 +145,22 @@ impl NodeNoise {
         let observed: f64 = self.traces.iter().map(|trace| trace.observed().as_nanos() as f64).sum();
         if observed > 0.0 { 100.0 * lost / observed } else { 0.0 }
     }
+}
+
+/// The longest time for which one of the CPUs was taken without a break.
+fn longest_busy(traces: &[Trace]) -> Nanos {
+    let of_trace = |trace: &Trace| {
+        let (mut longest, mut begun, mut end) = (Nanos::ZERO, Nanos::ZERO, Nanos::ZERO);
+        for detour in trace.noise() {
+            if detour.start > end {
+                begun = detour.start;
+            }
+            end = end.max(detour.end());
+            longest = longest.max(end - begun);
+        }
+        longest
+    };
+    traces.iter().map(of_trace).max().unwrap_or(Nanos::ZERO)
 }
 
 #[cfg(test)]
@@ -129,6 +176,15 @@ mod tests {
         let span = Span { start: ns(start), end: ns(start + 100) };
         let trace = Trace { cpu: Cpu(cpu), span, detours: detours.iter().map(detour).collect() };
         NodeNoise { name: "n".into(), traces: vec![trace], limits: vec![recording::Warning::VirtualMachine] }
+    }
+
+    #[test]
+    fn a_window_reaches_back_as_far_as_a_detour_can() {
+        let ns = Nanos::from_nanos;
+        // Detours of 5 ns; the second and the third follow one another without a break.
+        let node = node(0, 1_000, &[10, 40, 45]);
+        assert_eq!((node.window(ns(10)), node.windows(ns(10))), (ns(20), 5));
+        assert_eq!(node.windows(ns(1_000)), 0);
     }
 
     #[test]

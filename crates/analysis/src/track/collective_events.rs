@@ -70,7 +70,7 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
                 call.collectives.push((id, place_in_it));
             }
         }
-        self.collectives.carries(id, ends.sent.max(ends.received));
+        self.collectives.carries(id, place_in_it, ends.sent.max(ends.received));
     }
 
     /// The location enters a collective; returns the collective and the index of its part.
@@ -84,7 +84,7 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
     ) -> (CollectiveId, usize) {
         let expected = self.expected.get(part.comm as usize).copied().unwrap_or(0);
         let key = (part.comm, part.number);
-        let part = Part { location, place: part.place, entered, left: None };
+        let part = Part { location, place: part.place, entered, left: None, bytes: 0 };
         let (id, part, waiting) = self.collectives.enter(key, expected, part, ends, accumulated);
         for location in waiting {
             self.wake(Some(location));

@@ -16,6 +16,8 @@ pub(super) struct Part {
     pub place: u32,
     pub entered: i64,
     pub left: Option<i64>,
+    /// Number of bytes that the rank sent or received, the larger.
+    pub bytes: u64,
 }
 
 /// One call of all ranks of a communicator.
@@ -47,7 +49,7 @@ pub(super) struct Collective {
     /// A rank is missing and will not enter.
     pub forced: bool,
     /// The maximum number of bytes that a rank sent or received.
-    bytes: u64,
+    pub bytes: u64,
     /// The ranks disagree on the operation.
     pub mismatched: bool,
     accounts: usize,
@@ -242,9 +244,10 @@ impl Collectives {
         }
     }
 
-    /// Records the number of bytes that a rank sent or received.
-    pub fn carries(&mut self, id: CollectiveId, bytes: u64) {
+    /// Records the number of bytes that a part sent or received.
+    pub fn carries(&mut self, id: CollectiveId, part: usize, bytes: u64) {
         if let Some(collective) = self.get_mut(id) {
+            collective.parts[part].bytes = bytes;
             collective.bytes = collective.bytes.max(bytes);
         }
     }

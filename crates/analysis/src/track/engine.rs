@@ -35,8 +35,8 @@ pub(super) struct Engine<'a, R: Run + ?Sized, W: Watch + ?Sized> {
     pub collectives: Collectives,
     pub paths: Paths,
     pub findings: Findings,
-    /// The shortest time that a wait continued after its cause, by (waiter, cause, size class): a longer one was disturbed.
-    pub least: FxHashMap<(u32, u32, u8), i64>,
+    /// The shortest time that a wait continued after its cause, by (cause, waiter, operation, size class): a longer one was disturbed.
+    pub least: FxHashMap<(u32, u32, u8, u8), i64>,
     heap: BinaryHeap<Reverse<(i64, u32)>>,
     /// Number of events at the last progress report.
     read: u64,

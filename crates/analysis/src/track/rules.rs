@@ -16,8 +16,8 @@ struct Cause {
     at: i64,
     /// The minimum time between it and the end of the call, if it is known.
     least: i64,
-    /// Its size class: the tail of a call is compared with those of the same class.
-    class: u8,
+    /// Its operation and size class: the tail of a call is compared with those of the same.
+    like: (u8, u8),
 }
 
 /// The causes of one call, and the time of each on the noise-free timelines.
@@ -46,6 +46,10 @@ struct Waited {
     excess: i64,
 }
 
+/// In place of an operation, for messages; collectives have the highest bit.
+const POINT_TO_POINT: u8 = 0;
+
+/// Sizes that share a class differ by less than a factor of two.
 fn class(bytes: u64) -> u8 {
     (u64::BITS - bytes.leading_zeros()) as u8
 }
@@ -113,7 +117,7 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
         let late = last_entry - call.left;
         let tail = (call.left - last_entry).max(0);
         let kind = collective.operation.map_or(u8::MAX, |operation| operation as u8);
-        let key = (u32::MAX, collective.comm, kind);
+        let key = (u32::MAX, collective.comm, kind, class(collective.bytes));
         let usual =
             *self.least.entry(key).and_modify(|least| *least = shortest.min(*least)).or_insert(shortest);
         let quiet: Vec<i64> = (0..collective.last_quiet.len())
@@ -168,7 +172,7 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
         let latest = causes.all.iter().enumerate().filter(|(_, cause)| came(cause) > entered);
         let waited = latest.max_by_key(|(_, cause)| came(cause)).map(|(place, cause)| {
             let tail = left - cause.at;
-            let key = (cause.location, location, cause.class);
+            let key = (cause.location, location, cause.like.0, cause.like.1);
             // The shortest tail of its kind so far had no noise in it; noise explains at most what is longer.
             let least = *self.least.entry(key).and_modify(|least| *least = tail.min(*least)).or_insert(tail);
             Waited { place, location: cause.location, at: cause.at, tail, excess: tail - least }
@@ -204,7 +208,8 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
             let message = self.messages.get(*id);
             if let Some((sender, at)) = message.sent.filter(|_| !message.lost) {
                 let least = self.network.map_or(0, |network| nanos(network.transfer_ns(message.bytes)));
-                let cause = Cause { location: sender, at, least, class: class(message.bytes) };
+                let cause =
+                    Cause { location: sender, at, least, like: (POINT_TO_POINT, class(message.bytes)) };
                 causes.push(cause, self.messages.quiet_send(*id));
             }
         }
@@ -215,7 +220,8 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
                 continue;
             };
             let receiver = self.of_rank.get(&message.key.channel.to).copied().unwrap_or(location);
-            let cause = Cause { location: receiver, at, least: 0, class: class(message.bytes) };
+            let cause =
+                Cause { location: receiver, at, least: 0, like: (POINT_TO_POINT, class(message.bytes)) };
             causes.push(cause, self.messages.quiet_begin(*id));
         }
     }
@@ -225,8 +231,9 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
         let Some(collective) = self.collectives.get(id) else { return };
         let mut one = |place: usize| {
             let other = &collective.parts[place];
-            let class = collective.operation.map_or(0, |operation| operation as u8) | 0x80;
-            let cause = Cause { location: other.location, at: other.entered, least: 0, class };
+            let operation = collective.operation.map_or(0, |operation| operation as u8) | 0x80;
+            let like = (operation, class(collective.parts[part].bytes));
+            let cause = Cause { location: other.location, at: other.entered, least: 0, like };
             causes.push(cause, collective.quiet(place));
         };
         let is_root = collective.root == Some(part);

@@ -36,23 +36,17 @@ impl Display for Warning {
                 "the intervals' own net times add up to {net_ns} ns and their nesting to {nested_ns} ns: some intervals overlap \
                  without being nested, or were lost"
             ),
-            Self::Extrapolated { supported_ranks, quanta, quantum_ns } => write!(
+            Self::Extrapolated { supported_ranks, windows, window_ns, quantum_ns } => write!(
                 f,
                 "beyond {supported_ranks} ranks the prediction is extrapolated and tends to be too low: the traces have only \
-                 {quanta} quanta of {}, and no detour longer than the longest recorded; record for longer to support more \
-                 ranks",
+                 {windows} independent windows of {}, a quantum of {} and the longest detour, and quell asks for ten for each \
+                 rank; record for longer, or give a model a longer `span`",
+                Nanos::from_nanos(*window_ns),
                 Nanos::from_nanos(*quantum_ns)
             ),
             Self::NoDetours { recording } => {
                 write!(f, "{recording} has no detours, so the prediction treats its nodes as free of noise")
             }
-            Self::SpanBelowQuantum { recording, span_ns, quantum_ns } => write!(
-                f,
-                "the quantum, {}, is longer than {recording}, {}, which therefore repeats within each phase; record for longer than \
-                 one quantum",
-                Nanos::from_nanos(*quantum_ns),
-                Nanos::from_nanos(*span_ns)
-            ),
             Self::FewQuanta { recording, span_ns, quantum_ns } => write!(
                 f,
                 "{recording} spans {}, fewer than forty quanta of {}: the confidence intervals are too narrow; record for longer",

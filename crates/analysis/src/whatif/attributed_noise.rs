@@ -110,7 +110,7 @@ impl AttributedNoise {
         most_ranks: u64,
         seed: u64,
     ) -> Result<Self, ModelError> {
-        let span = NodeNoise::span_of_model(model, quantum, most_ranks);
+        let span = NodeNoise::span_of_model(model, quantum, most_ranks, seed)?;
         let mut kinds = Kinds::default();
         let numbers: Vec<u32> = model.components().map(|name| kinds.number(Kind::named(name))).collect();
         let mut traces = Vec::new();

@@ -181,10 +181,10 @@ impl Application<'_> {
         let sample = Sample { silent_ns, noisy_ns, chains_ns: Vec::new(), resampled_ns, longer: 1.0 };
         let slowdown_percent = sample.slowdown_percent();
         let ci95_percent = sample.slowdown_interval();
-        // As for phases: for each rank ten ranges of the trace, each as long as the job.
+        // As for phases: for each rank ten windows of the trace, with the job as the quantum.
         let length = quell_recording::Nanos::from_nanos(silent_ns as u64);
-        let quanta: u64 = nodes.iter().map(|node| node.quanta(length)).sum();
-        let supported = quanta >= BLOCK_QUANTA.saturating_mul(self.schedule.ranks().into());
+        let windows: u64 = nodes.iter().map(|node| node.windows(length)).sum();
+        let supported = windows >= BLOCK_QUANTA.saturating_mul(self.schedule.ranks().into());
         let cost = Cost { slowdown_percent, ci95_percent, supported };
         Ok(Ran {
             costs: vec![cost],

@@ -285,7 +285,7 @@ pub struct TuneTry {
     #[arg(long)]
     pub yes: bool,
     /// Number of pairs of recordings.
-    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(4..=1000))]
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(5..=1000))]
     pub pairs: u32,
     /// Length of each recording.
     #[arg(long, default_value = "3s", value_name = "TIME")]

@@ -122,15 +122,15 @@ fn figures(figures: &Figures) -> String {
         None => "(tasks explain all the time)".into(),
     };
     format!(
-        "{:.1} % of the detours, {:.1} % of their time, {without}",
-        figures.count_percent, figures.time_percent
+        "{:.1} % of the time of detours, {without}, {:.1} % of their number (each by its share)",
+        figures.time_percent, figures.count_percent
     )
 }
 
 fn explained(explained: Option<&Explained>) -> String {
     let Some(explained) = explained else { return String::new() };
     format!(
-        "Explained: {}; {} of {} unattributed (tolerance {}; {:.1} % of the detours would match by chance)\n",
+        "Explained: {}; {} of {} unattributed (tolerance {}; chance would explain {:.1} % of the time)\n",
         figures(&explained.figures),
         time(explained.figures.unattributed_ns as f64),
         time(explained.figures.detour_ns as f64),

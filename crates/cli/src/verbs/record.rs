@@ -46,10 +46,13 @@ pub fn run(args: &Record, printer: Printer) -> anyhow::Result<Outcome> {
     }
     printer.result(&format!("{}\n", output.display()))?;
     match manifest.sources.and_then(|sources| sources.command_exit_code) {
-        Some(code) if code != 0 && manifest.state != State::Interrupted => anyhow::bail!(
-            "the command ended with exit code {code}; its noise up to then is in {}",
-            output.display()
-        ),
+        Some(code) if code != 0 && manifest.state != State::Interrupted => {
+            printer.status(&format!(
+                "the command ended with exit code {code}; its noise up to then is in {}",
+                output.display()
+            ));
+            Ok(Outcome::CommandFailed(u8::try_from(code).unwrap_or(1)))
+        }
         _ => Ok(Outcome::Done),
     }
 }

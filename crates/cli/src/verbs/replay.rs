@@ -10,7 +10,6 @@ mod validate;
 use std::process::ExitCode;
 
 use crate::args::Replay;
-use crate::outcome::Outcome;
 use crate::printer::Printer;
 use quell_analysis::predict::SyncName;
 use quell_request::Usage;
@@ -28,14 +27,14 @@ pub fn run(args: &Replay, printer: Printer) -> anyhow::Result<ExitCode> {
             )
             .into());
         }
-        return emulate::run(args, printer).map(ended);
+        return emulate::run(args, printer).map(Into::into);
     }
     if !args.phase_at.is_empty() && args.job.sync != SyncName::Phase {
         return Err(Usage("--phase-at needs --sync phase".into()).into());
     }
     refuse_phases(&args.job)?;
     if args.validate {
-        return validate::run(args, printer).map(ended);
+        return validate::run(args, printer).map(Into::into);
     }
     run::run(args, printer).map(ExitCode::from)
 }
@@ -52,12 +51,5 @@ fn refuse_phases(job: &JobArgs) -> Result<(), Usage> {
     match given.into_iter().find(|(_, given)| *given) {
         Some((option, _)) => Err(Usage(format!("{option} needs --emulate"))),
         None => Ok(()),
-    }
-}
-
-fn ended(outcome: Outcome) -> ExitCode {
-    match outcome {
-        Outcome::Done => ExitCode::SUCCESS,
-        Outcome::LimitExceeded => ExitCode::from(3),
     }
 }

@@ -38,10 +38,7 @@ pub fn run(args: &Tune, printer: Printer) -> anyhow::Result<ExitCode> {
         TuneVerb::Try(args) => attempt::run(args, printer),
         TuneVerb::Export(args) => export::run(args, printer),
     };
-    Ok(match outcome? {
-        Outcome::Done => ExitCode::SUCCESS,
-        Outcome::LimitExceeded => ExitCode::from(3),
-    })
+    Ok(outcome?.into())
 }
 
 /// The hidden verb that a keeper process runs.

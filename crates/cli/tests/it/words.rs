@@ -93,7 +93,7 @@ fn names_from_files_reach_the_terminal_harmless() {
     let dir = tempfile::tempdir().unwrap();
     let model = "name = \"\\u001b]0;owned\\u0007\"\nspan = \"1ms\"\n[[component]]\nperiodic = { period = \"100us\" }\nduration = { constant = \"1us\" }\n";
     fs_err::write(dir.path().join("m.toml"), model).unwrap();
-    let output = run(dir.path(), &["predict", "--noise", "m.toml", "--ranks", "64", "--quantum", "2ms"]);
+    let output = run(dir.path(), &["predict", "--noise", "m.toml", "--ranks", "64", "--quantum", "500us"]);
     assert!(output.status.success());
     let printed = [output.stdout, output.stderr].concat();
     assert!(String::from_utf8_lossy(&printed).contains("owned") && !printed.contains(&0x1b));

@@ -243,8 +243,10 @@ fn a_command_that_fails_says_so_and_leaves_its_recording() {
     }
     let output = run(dir.path(), &["record", "-o", "a.quell", "--", "sh", "-c", "exit 7"]);
     let printed = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(1), "{printed}");
+    assert_eq!(output.status.code(), Some(7), "{printed}");
     assert!(printed.contains("exit code 7"), "{printed}");
+    let killed = run(dir.path(), &["record", "-o", "k.quell", "--", "sh", "-c", "kill -TERM $$"]);
+    assert_eq!(killed.status.code(), Some(128 + 15), "as a shell reports a signal");
     let show = json(dir.path(), &["show", "a.quell", "--by", "source", "--json"]);
     assert_eq!(show["threads"].as_array().unwrap().len(), 1, "{show}");
     let missing = run(dir.path(), &["record", "-o", "b.quell", "--", "./no-such-program"]);

@@ -59,7 +59,6 @@ function explainedList(explained) {
         element(
             "dl",
             { class: "headline explained" },
-            tile("Detours explained", percent(explained.count_percent), `of ${count(explained.detours)}`),
             tile(
                 "Time explained",
                 percent(explained.time_percent),
@@ -70,9 +69,14 @@ function explainedList(explained) {
                 percent(explained.time_without_tasks_percent),
                 "detours that hold a task left out",
             ),
+            tile(
+                "Detours explained",
+                percent(explained.count_percent),
+                `of ${count(explained.detours)}, each by the explained share of its time`,
+            ),
         ),
         paragraph(
-            `A detour is explained if a kernel interval covers it. Both clocks agree within ${duration(explained.tolerance_ns)}, as measured; by chance ${percent(explained.chance_percent)} of the detours would match.`,
+            `The time of a detour is explained as far as kernel intervals cover it. Both clocks agree within ${duration(explained.tolerance_ns)}, as measured; intervals at other times would cover ${percent(explained.chance_percent)} of the time by chance.`,
         ),
     );
 }

@@ -62,7 +62,7 @@ pub struct Scale {
     pub without: Vec<Point>,
     /// With it.
     pub with: Vec<Point>,
-    /// Number of ranks up to which the recordings hold enough quanta.
+    /// Number of ranks up to which the recordings hold enough windows, each a quantum and the longest detour.
     pub supported_ranks: u64,
 }
 

@@ -65,7 +65,20 @@ impl Made {
         operation: Operation,
         root: u32,
     ) -> &mut Self {
-        let over = What::Collective { operation, comm: 0, root, sent: 0, received: 0, request: BLOCKING };
+        self.collective_of(rank, [begin, end], operation, root, 0)
+    }
+
+    /// A collective in which each rank sends and receives `bytes`.
+    pub fn collective_of(
+        &mut self,
+        rank: u32,
+        [begin, end]: [u64; 2],
+        operation: Operation,
+        root: u32,
+        bytes: u64,
+    ) -> &mut Self {
+        let (sent, received) = (bytes, bytes);
+        let over = What::Collective { operation, comm: 0, root, sent, received, request: BLOCKING };
         self.at(rank, begin, What::Enter(3)).at(rank, begin, What::CollectiveBegin).at(rank, end, over).at(
             rank,
             end,
@@ -93,6 +106,30 @@ impl Run for Made {
             _ => Ok(!rest.is_empty()),
         }
     }
+}
+
+/// A large collective takes longer than a small one, which is no noise: each size has its own shortest time.
+#[test]
+fn collectives_are_compared_with_those_of_their_size() {
+    let noise_that_delays = |small: u64, large: &[(u64, u64)]| {
+        let mut made = Made::new(2, &["tick"]);
+        for rank in 0..2 {
+            let all = [(small, 20_000, 0)].into_iter();
+            let all = all.chain(large.iter().map(|(length, total)| (1 << 20, *length, *total)));
+            for (number, (bytes, length, total_ns)) in all.enumerate() {
+                let begin = 1_000_000 * (number as u64 + 1);
+                let noise = What::Noise { source: 0, total_ns };
+                made.collective_of(rank, [begin, begin + length], Operation::Allreduce, UNKNOWN, bytes);
+                let events = &mut made.events[rank as usize];
+                events.insert(events.len() - 2, Event { time_ns: begin + length, what: noise });
+            }
+        }
+        accumulated(&made.track())
+    };
+    // 1 MB takes 500 us with and without 100 us of noise, which it therefore absorbed.
+    assert_eq!(noise_that_delays(8, &[(500_000, 0), (500_000, 100_000)]), [0, 0]);
+    // Another 100 us make it take 600 us.
+    assert_eq!(noise_that_delays(8, &[(500_000, 0), (600_000, 100_000)]), [100_000, 100_000]);
 }
 
 fn accumulated(tracked: &Tracked) -> Vec<i64> {

@@ -163,7 +163,7 @@ fn with(args: &TuneApply, root: &Root, plan: &Plan, printer: Printer) -> anyhow:
     printer.status(super::revert::text(&reverted).trim_end());
     match super::revert::outcome(&reverted)? {
         Outcome::Done => ended,
-        Outcome::LimitExceeded => ended.map(|_| ExitCode::from(3)),
+        failed => ended.map(|_| failed.into()),
     }
 }
 
