@@ -135,7 +135,7 @@ mod measured {
                     "--set",
                     "swappiness=11",
                     "--pairs",
-                    "4",
+                    "6",
                     "--duration",
                     "200ms",
                     "--seed",
