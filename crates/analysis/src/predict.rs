@@ -28,6 +28,7 @@ pub use messages::Messages;
 pub(crate) use messages::culprits_of_messages;
 pub(crate) use messages::interval::{half_width, half_width_of_mean};
 pub use noise::NodeNoise;
+pub(crate) use noise::WINDOWS_PER_RANK;
 pub(crate) use resample::Blocks;
 pub(crate) use sample::{Difference, Sample};
 
@@ -140,8 +141,8 @@ pub enum PredictError {
     Job(#[from] BspError),
     /// A phase that no trace is long enough to show.
     #[error(
-        "{name} spans {span}, less than one quantum of {quantum}, so it holds no phase of that length; record for longer, ten quanta \
-         for each rank, or choose a shorter quantum"
+        "{name} spans {span}, less than one quantum of {quantum}, so it holds no phase of that length; record for longer, or \
+         choose a shorter quantum"
     )]
     SpanBelowQuantum {
         /// The source's name.

@@ -4,9 +4,9 @@ use quell_recording::Nanos;
 use quell_sim::{Run, SyncMode};
 
 use super::document::{MessageFacts, NoiseSource, Point, Prediction, SCHEMA};
-use super::noise::WINDOWS_PER_RANK;
+
 use super::resample::Blocks;
-use super::{NodeNoise, Options, Sample};
+use super::{NodeNoise, Options, Sample, WINDOWS_PER_RANK};
 use crate::Warning;
 
 /// The number of ranks that the traces support.

@@ -20,7 +20,7 @@ pub struct NodeNoise {
 /// the worst one in N. With ten windows of each rank's own in the trace, its length is known to about a third; with one, a mean over the
 /// tail is mostly luck, and no resampling of the trace can show this (the bootstrap of a maximum fails: Bickel & Freedman, Annals of
 /// Statistics 9, 1981).
-pub(super) const WINDOWS_PER_RANK: u64 = 10;
+pub(crate) const WINDOWS_PER_RANK: u64 = 10;
 
 /// Minimum length of the trace of a model without a span of its own …
 const SHORTEST: Nanos = Nanos::from_secs(60);

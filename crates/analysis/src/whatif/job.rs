@@ -11,7 +11,9 @@ use super::attributed_noise::AttributedNoise;
 use super::culprits::ClockSources;
 use crate::Progress;
 use crate::Warning;
-use crate::predict::{self, Blocks, NodeNoise, Options, PredictError, Sample, culprits_of_messages, stream};
+use crate::predict::{
+    self, Blocks, NodeNoise, Options, PredictError, Sample, WINDOWS_PER_RANK, culprits_of_messages, stream,
+};
 
 /// A job whose cost is requested.
 #[derive(Clone, Debug)]
@@ -184,7 +186,7 @@ impl Application<'_> {
         // As for phases: for each rank ten windows of the trace, with the job as the quantum.
         let length = quell_recording::Nanos::from_nanos(silent_ns as u64);
         let windows: u64 = nodes.iter().map(|node| node.windows(length)).sum();
-        let supported = windows >= BLOCK_QUANTA.saturating_mul(self.schedule.ranks().into());
+        let supported = windows >= WINDOWS_PER_RANK.saturating_mul(self.schedule.ranks().into());
         let cost = Cost { slowdown_percent, ci95_percent, supported };
         Ok(Ran {
             costs: vec![cost],
