@@ -11,7 +11,8 @@
 //! The parameters are those of the physical rules of `docs/reference/loggops.md`, where half a round trip takes 2·o + L + (s − 1)·G, and
 //! messages to one receiver follow each other by g + (s − 1)·G as long as o ≤ g and O ≤ G. So L is half a round trip
 //! less 2·o (the paper's L includes them), and o, the mean of o_s and o_r, is bounded by g and by half the time; O by G.
-//! Above S a sender waits for the answer, o + 2·L: there o is at least what keeps this below the measured interval.
+//! Above S a request and an answer go before the data: half a round trip takes 3·L + 4·o + (s − 1)·G, and sends that wait for their
+//! answers follow each other by 2·(L + o) + g + (s − 1)·G.
 //!
 //! Few libraries fit one line, because protocols change with the size. So the sizes are cut into [`Range`]s, each as long as one set of
 //! parameters is within [`TOLERANCE`] of both times, and never across S. The overall parameters fit the smallest
@@ -85,7 +86,7 @@ fn kind(file: &RankFile, name: KindName) -> Option<Kind> {
         replicates.extend(Figures::from_points(&points, &spans, limit).map(|figures| figures.flat()));
     }
     let estimates = estimates(&fitted.flat(), &replicates);
-    let (parameters, ranges) = document::parameters(&estimates, &points, &spans);
+    let (parameters, ranges) = document::parameters(&estimates, &points, &spans, limit);
     let checks = check::checks(&samples, &parameters, &ranges, limit);
     Some(Kind {
         kind: name,

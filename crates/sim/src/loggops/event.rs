@@ -14,23 +14,33 @@ pub(super) enum What {
     Send,
     Recv,
     Calc,
-    /// A message to this rank. `who` is its sender, `op` and `shape` are those of the send.
+    /// A message to this rank, or the request of a rendezvous. `who` is its sender, `op` and `shape` are those of the send.
     Message,
     /// A message whose CPU and interface are not known yet; they are determined when it arrives.
     Arriving,
-    /// The receiver's answer to a rendezvous. `who` is the receiver, `op` the send.
+    /// The receiver's answer to a rendezvous: this rank sends its data. `who` is the receiver, `op` and `shape` are those of the send.
     Answer,
+    /// The data of a rendezvous. `who` is the sender, `op` and `shape` are those of the send.
+    Data,
+    /// Data whose CPU and interface are not known yet.
+    DataArriving,
 }
 
 impl What {
+    /// Whether it occupies a CPU.
+    #[inline(always)]
+    pub(super) fn is_busy(self) -> bool {
+        matches!(self, Self::Send | Self::Calc | Self::Message | Self::Answer | Self::Data)
+    }
+
     /// The time from which all that such an event uses is free.
     #[inline(always)]
     fn free_from(self, free: &impl IdleTimes, cpu: u8, nic: u8) -> u64 {
         match self {
-            Self::Send => free.cpu(cpu).max(free.out(nic)),
-            Self::Message => free.cpu(cpu).max(free.inward(nic)),
+            Self::Send | Self::Answer => free.cpu(cpu).max(free.out(nic)),
+            Self::Message | Self::Data => free.cpu(cpu).max(free.inward(nic)),
             Self::Calc => free.cpu(cpu),
-            Self::Recv | Self::Arriving | Self::Answer => 0,
+            Self::Recv | Self::Arriving | Self::DataArriving => 0,
         }
     }
 }

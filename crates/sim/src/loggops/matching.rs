@@ -103,6 +103,26 @@ impl Queue {
     }
 }
 
+/// Receives whose rendezvous sends its data. Most programs have none, so their ranks stay small.
+#[derive(Debug, Default)]
+pub(super) struct Granted(Option<Box<Queue>>);
+
+impl Granted {
+    pub(super) fn push(&mut self, entry: Entry) {
+        self.0.get_or_insert_default().push(entry);
+    }
+
+    /// The first match, which stays.
+    pub(super) fn peek(&self, envelope: Envelope) -> Option<Entry> {
+        self.0.as_ref()?.peek(envelope)
+    }
+
+    /// Removes the first match.
+    pub(super) fn take(&mut self, envelope: Envelope) -> Option<Entry> {
+        self.0.as_mut()?.take(envelope)
+    }
+}
+
 /// Maximum number of further entries that are stored contiguously and searched linearly.
 const FEW: usize = 32;
 

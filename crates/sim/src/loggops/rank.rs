@@ -2,7 +2,7 @@
 
 use super::event::{Event, Pending};
 use super::free::{IdleTimes, Layout};
-use super::matching::Queue;
+use super::matching::{Granted, Queue};
 
 /// State of all ranks at the end of a run.
 pub(super) struct Played<S, F> {
@@ -25,6 +25,8 @@ pub(super) struct Rank<S, F> {
     /// Receives without a message, and messages without a receive.
     pub(super) posted: Queue,
     pub(super) arrived: Queue,
+    /// Receives that wait for the data of a rendezvous, by sender and send.
+    pub(super) granted: Granted,
 }
 
 impl<S, F: IdleTimes> Rank<S, F> {
@@ -36,6 +38,7 @@ impl<S, F: IdleTimes> Rank<S, F> {
             state,
             posted: Queue::default(),
             arrived: Queue::default(),
+            granted: Granted::default(),
         }
     }
 

@@ -28,7 +28,7 @@ pub(super) struct Seen<'e> {
     pub(super) noise: u64,
     /// The time from which its CPU was free when it came.
     pub(super) cpu_free: u64,
-    /// Sender and operation: of the message that a receive found, or of a message that found its receive.
+    /// Sender and operation: of the message that a receive found, or of a message or data that found their receive.
     pub(super) found: Option<(u32, u32)>,
     /// The operations that it freed.
     pub(super) freed: &'e [ReadyOp],
@@ -63,13 +63,14 @@ impl<P: Program, F: IdleTimes, W: Watch> Play<P, F> for Watched<'_, '_, P, W> {
         let found = match event.what {
             What::Recv => rank.arrived.peek(envelope).map(|message| (message.envelope.source, message.op)),
             What::Message => rank.posted.peek(envelope).map(|_| (event.who, event.op)),
+            What::Data => Some((event.who, event.op)),
             _ => None,
         };
         let (freed_before, noise_before) = (effects.free.len(), effects.noise);
         let message_before = effects.message_to;
         let iteration = rules.iteration(&rank.state);
         rules.play(me, rank, event, t, effects);
-        let busy = matches!(event.what, What::Send | What::Calc | What::Message);
+        let busy = event.what.is_busy();
         let sent = (effects.message_to != message_before).then_some((effects.message_to, &effects.message));
         lock(&self.watch).see(&Seen {
             rank: me,

@@ -12,7 +12,7 @@ use quell_sim::goal::{Findings, read_text};
 use quell_sim::loggops::{Network, Noise, PerByte, Place, RankClocks, Rules, Run, WindowNoise, run};
 
 /// Number of examples on the page.
-const EXAMPLES: usize = 12;
+const EXAMPLES: usize = 13;
 
 struct Example {
     title: String,

@@ -1,6 +1,6 @@
 //! quell's own rules: each step takes, of everything that waits on all ranks, what can start first.
 
-use quell_sim::loggops::{Kind, Network, PerByte, Program, ReadyOp};
+use quell_sim::loggops::{Kind, Network, PerByte, Program, ReadyOp, Shape};
 
 use super::strikes::Strikes;
 use super::{Message, Operation, Reference};
@@ -12,8 +12,11 @@ enum What {
     OnItsWay(Message),
     /// Arrived, with the CPU and the interface that it will use.
     Arrived(Message, u8, u8),
-    /// An answer to the rendezvous of this operation.
-    Answer(u32),
+    /// An answer to the request of this message: its data are sent.
+    Answer(Message),
+    /// The data of a rendezvous, and the receive that waits for them.
+    DataOnTheirWay(Message, Operation),
+    Data(Message, Operation),
 }
 
 /// The start of the element that made another, and its rank.
@@ -35,7 +38,8 @@ impl Element {
         let (kind, op) = match self.what {
             What::Operation(op) => (op.shape.kind as u8, op.op),
             What::OnItsWay(message) | What::Arrived(message, ..) => (3, message.op),
-            What::Answer(op) => (4, op),
+            What::Answer(message) => (4, message.op),
+            What::DataOnTheirWay(message, _) | What::Data(message, _) => (5, message.op),
         };
         (self.maker, kind, op)
     }
@@ -55,6 +59,8 @@ struct Machine<'a, P: Program> {
     r#in: Vec<Vec<u64>>,
     posted: Vec<Vec<Operation>>,
     unexpected: Vec<Vec<Unexpected>>,
+    /// Receives that wait for data, on each rank, with the message that brings them.
+    granted: Vec<Vec<(Message, Operation)>>,
     reference: Reference,
 }
 
@@ -71,6 +77,7 @@ pub fn physical<P: Program>(program: &P, net: Network, strikes: Option<&Strikes>
         r#in: vec![vec![0; program.nics() as usize]; ranks],
         posted: vec![vec![]; ranks],
         unexpected: vec![vec![]; ranks],
+        granted: vec![vec![]; ranks],
         reference: Reference::default(),
     };
     machine.reference.found.noise = vec![0; ranks];
@@ -98,16 +105,22 @@ impl<P: Program> Machine<'_, P> {
         let rank = element.rank as usize;
         let used = match element.what {
             What::Operation(op) => match op.shape.kind {
-                Kind::Send => {
-                    self.cpu[rank][op.shape.cpu as usize].max(self.out[rank][op.shape.nic as usize])
-                }
+                Kind::Send => self.free_to_send(rank, op.shape),
                 Kind::Calc => self.cpu[rank][op.shape.cpu as usize],
                 Kind::Recv => 0,
             },
             What::Arrived(_, cpu, nic) => self.cpu[rank][cpu as usize].max(self.r#in[rank][nic as usize]),
-            What::OnItsWay(_) | What::Answer(_) => 0,
+            What::Answer(message) => self.free_to_send(rank, message.shape),
+            What::Data(_, receive) => {
+                self.cpu[rank][receive.shape.cpu as usize].max(self.r#in[rank][receive.shape.nic as usize])
+            }
+            What::OnItsWay(_) | What::DataOnTheirWay(..) => 0,
         };
         element.ready.max(used)
+    }
+
+    fn free_to_send(&self, rank: usize, shape: Shape) -> u64 {
+        self.cpu[rank][shape.cpu as usize].max(self.out[rank][shape.nic as usize])
     }
 
     fn go(&mut self, element: Element, t: u64) {
@@ -133,29 +146,60 @@ impl<P: Program> Machine<'_, P> {
                 self.waiting.push(Element { what, ..element });
             }
             What::Arrived(message, cpu, nic) => self.message(rank, t, message, (cpu, nic)),
-            What::Answer(op) => self.notify_done(rank, op, t, t),
+            What::Answer(message) => {
+                // The receiver granted the oldest request of this send first.
+                let granted = &mut self.granted[element.maker.1 as usize];
+                let same = |(other, _): &(Message, Operation)| (other.from, other.op) == (rank, message.op);
+                let (_, receive) = granted.remove(granted.iter().position(same).unwrap());
+                let bytes = self.further_bytes(message.shape.size);
+                let what = What::DataOnTheirWay(message, receive);
+                let end = self.transmit(rank, t, message.shape, bytes, element.maker.1, what);
+                self.notify_done(rank, message.op, end, t);
+            }
+            What::DataOnTheirWay(message, receive) => {
+                self.waiting.push(Element { what: What::Data(message, receive), ..element });
+            }
+            What::Data(message, receive) => {
+                let bytes = self.further_bytes(message.shape.size);
+                let end = self.take_in(rank, t, bytes, (receive.shape.cpu, receive.shape.nic));
+                self.notify_done(rank, receive.op, end, t);
+            }
         }
     }
 
+    fn is_rendezvous(&self, shape: Shape) -> bool {
+        shape.size > self.net.eager_limit
+    }
+
     fn send(&mut self, rank: u32, t: u64, op: Operation) {
+        let rendezvous = self.is_rendezvous(op.shape);
+        let bytes = if rendezvous { (0, 0) } else { self.further_bytes(op.shape.size) };
+        let message = Message { from: rank, op: op.op, shape: op.shape };
+        let end = self.transmit(rank, t, op.shape, bytes, op.peer, What::OnItsWay(message));
+        if !rendezvous {
+            self.notify_done(rank, op.op, end, t);
+        }
+    }
+
+    /// Sends bytes of this wire and CPU time from `t` on, and returns when the CPU is free again.
+    fn transmit(
+        &mut self,
+        rank: u32,
+        t: u64,
+        Shape { cpu, nic, .. }: Shape,
+        (wire, copy): (u64, u64),
+        peer: u32,
+        what: What,
+    ) -> u64 {
         let Network { overhead, gap, latency, .. } = self.net;
-        let (wire, copy) = self.further_bytes(op.shape.size);
         let end = self.work(rank, t, overhead + copy);
         self.note_noise(rank, end, t + overhead + copy);
         let departure = self.work(rank, t, overhead);
-        self.cpu[rank as usize][op.shape.cpu as usize] = end;
-        self.out[rank as usize][op.shape.nic as usize] = departure - overhead + gap + wire;
-        let message = Message { from: rank, op: op.op, shape: op.shape };
-        self.waiting.push(Element {
-            rank: op.peer,
-            ready: departure + latency,
-            maker: (t, rank),
-            what: What::OnItsWay(message),
-        });
+        self.cpu[rank as usize][cpu as usize] = end;
+        self.out[rank as usize][nic as usize] = departure - overhead + gap + wire;
+        self.waiting.push(Element { rank: peer, ready: departure + latency, maker: (t, rank), what });
         self.reference.found.events += 1;
-        if op.shape.size <= self.net.eager_limit {
-            self.notify_done(rank, op.op, end, t);
-        }
+        end
     }
 
     fn recv(&mut self, rank: u32, t: u64, op: Operation) {
@@ -163,40 +207,48 @@ impl<P: Program> Machine<'_, P> {
         match unexpected.iter().position(|(message, _)| op.takes(message)) {
             Some(first) => {
                 let (message, end) = unexpected.remove(first);
-                self.meet(rank, &message, t);
-                self.notify_done(rank, op.op, end.max(t), t);
+                self.meet(rank, message, op, end.max(t), t);
             }
             None => self.posted[rank as usize].push(op),
         }
     }
 
-    fn message(&mut self, rank: u32, t: u64, message: Message, (cpu, nic): (u8, u8)) {
-        let Network { overhead, gap, .. } = self.net;
-        let (wire, copy) = self.further_bytes(message.shape.size);
-        let end = self.work(rank, t, overhead + copy).max(self.work(rank, t + wire, overhead));
-        self.note_noise(rank, end, t + overhead + copy.max(wire));
-        self.cpu[rank as usize][cpu as usize] = end;
-        self.r#in[rank as usize][nic as usize] = t + gap + wire;
+    fn message(&mut self, rank: u32, t: u64, message: Message, place: (u8, u8)) {
+        let rendezvous = self.is_rendezvous(message.shape);
+        let bytes = if rendezvous { (0, 0) } else { self.further_bytes(message.shape.size) };
+        let end = self.take_in(rank, t, bytes, place);
         let posted = &mut self.posted[rank as usize];
         match posted.iter().position(|op| op.takes(&message)) {
             Some(first) => {
                 let op = posted.remove(first);
-                self.meet(rank, &message, t);
-                self.notify_done(rank, op.op, end, t);
+                self.meet(rank, message, op, end, t);
             }
             None => self.unexpected[rank as usize].push((message, end)),
         }
     }
 
-    /// Message and receive meet: answers a rendezvous.
-    fn meet(&mut self, rank: u32, message: &Message, t: u64) {
-        if message.shape.size > self.net.eager_limit {
+    /// Receives bytes of this wire and CPU time from `t` on, and returns when the CPU is free again.
+    fn take_in(&mut self, rank: u32, t: u64, (wire, copy): (u64, u64), (cpu, nic): (u8, u8)) -> u64 {
+        let Network { overhead, gap, .. } = self.net;
+        let end = self.work(rank, t, overhead + copy).max(self.work(rank, t + wire, overhead));
+        self.note_noise(rank, end, t + overhead + copy.max(wire));
+        self.cpu[rank as usize][cpu as usize] = end;
+        self.r#in[rank as usize][nic as usize] = t + gap + wire;
+        end
+    }
+
+    /// Message and receive meet at `at`, in an event that started at `t`: the receive is done, or a rendezvous gets its answer.
+    fn meet(&mut self, rank: u32, message: Message, op: Operation, at: u64, t: u64) {
+        if self.is_rendezvous(message.shape) {
+            self.granted[rank as usize].push((message, op));
             self.waiting.push(Element {
                 rank: message.from,
-                ready: t + self.net.latency,
+                ready: at + self.net.latency,
                 maker: (t, rank),
-                what: What::Answer(message.op),
+                what: What::Answer(message),
             });
+        } else {
+            self.notify_done(rank, op.op, at, t);
         }
     }
 

@@ -176,6 +176,7 @@ pub(super) fn parameters(
     estimates: &[Estimate],
     points: &[Point],
     spans: &[(usize, usize)],
+    eager_limit: u64,
 ) -> (Parameters, Vec<Range>) {
     let at = |index: usize| estimates.get(index).copied().unwrap_or_default();
     let parameters = Parameters {
@@ -190,11 +191,9 @@ pub(super) fn parameters(
     };
     let range = |(index, &(begin, end)): (usize, &(usize, usize))| {
         let (points, first) = (&points[begin..end], 8 + 5 * index);
-        let line = fit::Line {
-            half: at(first).value + 2.0 * at(first + 1).value,
-            interval: at(first + 2).value,
-            slope: at(first + 3).value,
-        };
+        let times = [0, 1, 2, 3].map(|figure| at(first + figure).value);
+        let above = points.first().is_some_and(|point| point.bytes > eager_limit);
+        let line = fit::Line::from_figures(times, above);
         let (gap_ns, gap_per_byte_ns, residual_ns) = fit::netgauge(points);
         Range {
             from_bytes: points.first().map_or(0, |point| point.bytes),

@@ -54,20 +54,30 @@ impl Line {
         Self { half: half[1] - slope * half[0], interval: interval[1] - slope * interval[0], slope }
     }
 
-    /// The line through the smallest message whose slope fits the largest ones.
-    fn between_ends(points: &[Point]) -> Option<Self> {
+    /// The line through the smallest message whose slope fits the largest ones. Those of a rendezvous also wait for an answer.
+    fn between_ends(points: &[Point], eager_limit: u64, answer: f64) -> Option<Self> {
         let (first, last) = (points.first()?, points.last()?);
         let large = points.iter().filter(|point| point.bytes > last.bytes / 2 && point.bytes > first.bytes);
         let (mut xx, mut xy) = (0.0, 0.0);
         for point in large {
             let x = beyond_first(point) - beyond_first(first);
-            for (y, base) in [(point.half, first.half), (point.interval, first.interval)] {
+            let answer = if point.bytes > eager_limit { answer } else { 0.0 };
+            for (y, base) in [(point.half, first.half + answer), (point.interval, first.interval + answer)] {
                 xx += x * x / (y * y);
                 xy += x * (y - base) / (y * y);
             }
         }
         let slope = if xx > 0.0 { (xy / xx).max(0.0) } else { 0.0 };
         Some(Self { half: first.half, interval: first.interval, slope })
+    }
+
+    /// The times that the simulator computes with L, o, g and G: the reverse of [`Logp::eager`] and [`Logp::rendezvous`].
+    pub fn from_figures([latency, overhead, gap, slope]: [f64; 4], rendezvous: bool) -> Self {
+        if rendezvous {
+            let (half, interval) = (3.0 * latency + 4.0 * overhead, 2.0 * (latency + overhead) + gap);
+            return Self { half, interval, slope };
+        }
+        Self { half: latency + 2.0 * overhead, interval: gap, slope }
     }
 
     /// The largest relative residual.
@@ -112,16 +122,28 @@ pub(super) struct Logp {
 }
 
 impl Logp {
-    /// `rendezvous` is the size of the range's first message, if its sender waits.
-    fn from_line(line: Line, overhead: f64, overhead_per_byte: f64, rendezvous: Option<f64>) -> Self {
-        let most = (line.half / 2.0).min(line.interval);
-        let seen = |bytes: f64| line.interval + (bytes - 1.0) * line.slope;
-        let least = rendezvous.map_or(0.0, |bytes| (2.0 * line.half - seen(bytes)) / 3.0);
-        let overhead = overhead.max(least).min(most).max(0.0);
+    /// Up to S: half a round trip takes L + 2·o, and messages follow each other by g.
+    fn eager(line: Line, overhead: f64, overhead_per_byte: f64) -> Self {
+        let overhead = overhead.min(line.half / 2.0).min(line.interval).max(0.0);
         Self {
             latency: line.half - 2.0 * overhead,
             overhead,
             gap: line.interval,
+            gap_per_byte: line.slope,
+            overhead_per_byte: overhead_per_byte.min(line.slope),
+        }
+    }
+
+    /// Above S: half a round trip takes 3·L + 4·o, and each send waits for an answer, so that messages follow each other by 2·(L + o) + g.
+    /// o is at most what leaves a g of at least o, so that no CPU but the network limits their rate.
+    fn rendezvous(line: Line, overhead: f64, overhead_per_byte: f64) -> Self {
+        let most = (line.half / 4.0).min(3.0 * line.interval - 2.0 * line.half);
+        let overhead = overhead.min(most).max(0.0);
+        let latency = (line.half - 4.0 * overhead) / 3.0;
+        Self {
+            latency,
+            overhead,
+            gap: (line.interval - 2.0 * (latency + overhead)).max(overhead),
             gap_per_byte: line.slope,
             overhead_per_byte: overhead_per_byte.min(line.slope),
         }
@@ -145,7 +167,6 @@ pub(super) struct Figures {
 impl Figures {
     /// Computes the parameters from the points of all sizes and the given ranges; `None` without points.
     pub fn from_points(points: &[Point], spans: &[(usize, usize)], eager_limit: u64) -> Option<Self> {
-        let line = Line::between_ends(points)?;
         // Above S the sends wait, so their times do not show the CPU time.
         let eager = points.iter().take_while(|point| point.bytes <= eager_limit).count().max(1);
         let (send_overhead, per_sent) = straight(points.get(..eager)?, |point| point.send);
@@ -154,15 +175,17 @@ impl Figures {
         let overhead_per_byte = f64::midpoint(per_sent, per_received);
         let of_range = |&(begin, end): &(usize, usize)| {
             let points = points.get(begin..end)?;
-            let first = points.first()?.bytes;
-            let rendezvous = (first > eager_limit).then_some(first as f64);
-            Some(Logp::from_line(Line::through(points), overhead, overhead_per_byte, rendezvous))
+            let of = if points.first()?.bytes > eager_limit { Logp::rendezvous } else { Logp::eager };
+            Some(of(Line::through(points), overhead, overhead_per_byte))
         };
+        let first = points.first()?;
+        let answer = 2.0 * (first.half - overhead.min(first.half / 2.0));
+        let line = Line::between_ends(points, eager_limit, answer)?;
         Some(Self {
             send_overhead,
             receive_overhead,
             overhead_per_byte,
-            all: Logp::from_line(line, overhead, overhead_per_byte, None),
+            all: Logp::eager(line, overhead, overhead_per_byte),
             ranges: spans.iter().map(of_range).collect::<Option<_>>()?,
         })
     }

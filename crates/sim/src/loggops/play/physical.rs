@@ -20,7 +20,9 @@ impl<P: Program, F: IdleTimes> Play<P, F> for Physical<'_, P> {
             What::Recv => self.receive(me, rank, event, t, effects),
             What::Calc => self.work(me, rank, event, t, effects),
             What::Arriving => self.arrive(me, rank, event),
-            What::Answer => self.0.program.done(me, &mut rank.state, event.op, t, &mut effects.free),
+            What::Answer => self.send_data(me, rank, event, t, effects),
+            What::DataArriving => self.arrive_data(me, rank, event),
+            What::Data => self.data(me, rank, event, t, effects),
         }
     }
 
@@ -87,21 +89,58 @@ impl<P: Program> Physical<'_, P> {
         if !context.reaches(me, event.who, effects) {
             return;
         }
-        let (cost, net) = (context.cost(event.shape), context.net);
-        let work = net.overhead.saturating_add(cost.cpu_bytes);
-        let end = self.end(me, rank, t, work);
-        let leaves = if cost.cpu_bytes == 0 { end } else { self.end(me, rank, t, net.overhead) };
-        effects.noise += (end - t).saturating_sub(work);
-        *rank.free.cpu_mut(event.cpu) = end;
-        *rank.free.out_mut(event.nic) =
-            (leaves - net.overhead).saturating_add(net.gap).saturating_add(cost.wire_bytes);
-        let time = leaves.saturating_add(net.latency);
         let what = if F::SINGLE { What::Message } else { What::Arriving };
-        effects.send(event.who, Event { time, age: t, who: me, what, ..event });
+        let end = self.transmit(me, rank, Event { what, ..event }, t, effects);
         context.program.started(me, &mut rank.state, event.op, t, &mut effects.free);
-        if !cost.rendezvous {
+        if !context.cost(event.shape).rendezvous {
             context.program.done(me, &mut rank.state, event.op, end, &mut effects.free);
         }
+    }
+
+    /// Sends the data of a rendezvous: its receive waits for them.
+    fn send_data<F: IdleTimes>(
+        &self,
+        me: u32,
+        rank: &mut Rank<P::Rank, F>,
+        event: Event,
+        t: u64,
+        effects: &mut Effects,
+    ) {
+        let what = if F::SINGLE { What::Data } else { What::DataArriving };
+        let end = self.transmit(me, rank, Event { what, ..event }, t, effects);
+        self.0.program.done(me, &mut rank.state, event.op, end, &mut effects.free);
+    }
+
+    /// Sends `message` from `t` on, and returns when the CPU is done with it.
+    #[inline(always)]
+    fn transmit<F: IdleTimes>(
+        &self,
+        me: u32,
+        rank: &mut Rank<P::Rank, F>,
+        message: Event,
+        t: u64,
+        effects: &mut Effects,
+    ) -> u64 {
+        let net = self.0.net;
+        let (cpu_bytes, wire_bytes) = self.bytes(&message);
+        let work = net.overhead.saturating_add(cpu_bytes);
+        let end = self.end(me, rank, t, work);
+        let leaves = if cpu_bytes == 0 { end } else { self.end(me, rank, t, net.overhead) };
+        effects.noise += (end - t).saturating_sub(work);
+        *rank.free.cpu_mut(message.cpu) = end;
+        *rank.free.out_mut(message.nic) =
+            (leaves - net.overhead).saturating_add(net.gap).saturating_add(wire_bytes);
+        let time = leaves.saturating_add(net.latency);
+        effects.send(message.who, Event { time, age: t, who: me, ..message });
+        end
+    }
+
+    /// CPU and wire time of a message's bytes. The request of a rendezvous has none.
+    #[inline(always)]
+    fn bytes(&self, message: &Event) -> (u64, u64) {
+        let cost = self.0.cost(message.shape);
+        let is_request = cost.rendezvous && matches!(message.what, What::Message | What::Arriving);
+        if is_request { (0, 0) } else { (cost.cpu_bytes, cost.wire_bytes) }
     }
 
     #[inline(always)]
@@ -120,8 +159,12 @@ impl<P: Program> Physical<'_, P> {
             rank.posted.push(Entry { envelope, op: event.op, shape: event.shape, end: t });
             return;
         };
-        self.answer(me, message, t, effects);
-        context.program.done(me, &mut rank.state, event.op, t.max(message.end), &mut effects.free);
+        let at = t.max(message.end);
+        if context.cost(message.shape).rendezvous {
+            self.grant(rank, me, message, Grant { op: event.op, shape: event.shape, at, age: t }, effects);
+        } else {
+            context.program.done(me, &mut rank.state, event.op, at, &mut effects.free);
+        }
     }
 
     /// Determines the CPU and interface of a message that has arrived: those of the receive that it matches, or else those of its send.
@@ -130,6 +173,13 @@ impl<P: Program> Physical<'_, P> {
         let shape = rank.posted.peek(envelope).map_or(event.shape, |posted| posted.shape);
         let cost = self.0.cost(shape);
         rank.push(Event { what: What::Message, cpu: cost.cpu, nic: cost.nic, ..event }, me);
+    }
+
+    /// Determines the CPU and interface of the data of a rendezvous: those of the receive that waits for them.
+    fn arrive_data<F: IdleTimes>(&self, me: u32, rank: &mut Rank<P::Rank, F>, event: Event) {
+        let receive = rank.granted.peek(data_of(event.who, event.op));
+        let cost = self.0.cost(receive.map_or(event.shape, |receive| receive.shape));
+        rank.push(Event { what: What::Data, cpu: cost.cpu, nic: cost.nic, ..event }, me);
     }
 
     #[inline(always)]
@@ -142,8 +192,47 @@ impl<P: Program> Physical<'_, P> {
         effects: &mut Effects,
     ) {
         let Self(context) = self;
-        let (cost, net) = (context.cost(event.shape), context.net);
-        let (cpu_bytes, wire_bytes) = (cost.cpu_bytes, cost.wire_bytes);
+        let end = self.take_in(me, rank, event, t, effects);
+        let cost = context.cost(event.shape);
+        let envelope = Envelope { source: event.who, tag: cost.tag };
+        let message = Entry { envelope, op: event.op, shape: event.shape, end };
+        match rank.posted.take(envelope) {
+            Some(posted) if cost.rendezvous => {
+                let grant = Grant { op: posted.op, shape: posted.shape, at: end, age: t };
+                self.grant(rank, me, message, grant, effects);
+            }
+            Some(posted) => context.program.done(me, &mut rank.state, posted.op, end, &mut effects.free),
+            None => rank.arrived.push(message),
+        }
+    }
+
+    /// Receives the data of a rendezvous.
+    fn data<F: IdleTimes>(
+        &self,
+        me: u32,
+        rank: &mut Rank<P::Rank, F>,
+        event: Event,
+        t: u64,
+        effects: &mut Effects,
+    ) {
+        let end = self.take_in(me, rank, event, t, effects);
+        if let Some(receive) = rank.granted.take(data_of(event.who, event.op)) {
+            self.0.program.done(me, &mut rank.state, receive.op, end, &mut effects.free);
+        }
+    }
+
+    /// Takes a message from the network from `t` on, and returns when the CPU is done with it.
+    #[inline(always)]
+    fn take_in<F: IdleTimes>(
+        &self,
+        me: u32,
+        rank: &mut Rank<P::Rank, F>,
+        event: Event,
+        t: u64,
+        effects: &mut Effects,
+    ) -> u64 {
+        let net = self.0.net;
+        let (cpu_bytes, wire_bytes) = self.bytes(&event);
         let work = net.overhead.saturating_add(cpu_bytes);
         let silent = t.saturating_add(net.overhead).saturating_add(cpu_bytes.max(wire_bytes));
         let end = if silent < rank.quiet {
@@ -159,25 +248,40 @@ impl<P: Program> Physical<'_, P> {
         effects.noise += end.saturating_sub(silent);
         *rank.free.cpu_mut(event.cpu) = end;
         *rank.free.inward_mut(event.nic) = t.saturating_add(net.gap).saturating_add(wire_bytes);
-        let envelope = Envelope { source: event.who, tag: cost.tag };
-        match rank.posted.take(envelope) {
-            Some(posted) => {
-                let message = Entry { envelope, op: event.op, shape: event.shape, end };
-                self.answer(me, message, t, effects);
-                context.program.done(me, &mut rank.state, posted.op, end, &mut effects.free);
-            }
-            None => rank.arrived.push(Entry { envelope, op: event.op, shape: event.shape, end }),
-        }
+        end
     }
 
-    /// Notifies the sender of a rendezvous that message and receive have met at `t`.
-    #[inline(always)]
-    fn answer(&self, me: u32, message: Entry, t: u64, effects: &mut Effects) {
-        if self.0.cost(message.shape).rendezvous {
-            let time = t.saturating_add(self.0.net.latency);
-            let (op, shape) = (message.op, message.shape);
-            let answer = Event { time, age: t, who: me, op, shape, what: What::Answer, cpu: 0, nic: 0 };
-            effects.send(message.envelope.source, answer);
-        }
+    /// Lets the sender of a rendezvous send its data: its request and a receive have met.
+    #[cold]
+    fn grant<F>(
+        &self,
+        rank: &mut Rank<P::Rank, F>,
+        me: u32,
+        request: Entry,
+        grant: Grant,
+        effects: &mut Effects,
+    ) {
+        let Entry { envelope: Envelope { source, .. }, op, shape, .. } = request;
+        let envelope = data_of(source, op);
+        rank.granted.push(Entry { envelope, op: grant.op, shape: grant.shape, end: grant.at });
+        let cost = self.0.cost(shape);
+        let time = grant.at.saturating_add(self.0.net.latency);
+        let (what, age) = (What::Answer, grant.age);
+        effects.send(source, Event { time, age, who: me, op, shape, what, cpu: cost.cpu, nic: cost.nic });
     }
+}
+
+/// A receive that takes the data of a rendezvous.
+struct Grant {
+    op: u32,
+    shape: u32,
+    /// When the answer leaves.
+    at: u64,
+    /// When the event that matched both started.
+    age: u64,
+}
+
+/// What the data of a rendezvous are matched by: sender and send.
+fn data_of(source: u32, op: u32) -> Envelope {
+    Envelope { source, tag: op }
 }

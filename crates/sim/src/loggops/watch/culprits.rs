@@ -113,8 +113,10 @@ pub(in crate::loggops) struct Trails {
     free: HashMap<(u32, u32), u32>,
     /// Trails of messages in flight or not yet received, by sender and operation, and the times at which they arrive.
     messages: HashMap<(u32, u32), (u32, u64)>,
-    /// Trails of answers in flight, by the rank that they go to and operation.
+    /// Trails of the answers of rendezvous in flight, by the rank that they go to and operation.
     answers: HashMap<(u32, u32), u32>,
+    /// Trails of the data of rendezvous in flight, by sender and operation.
+    data: HashMap<(u32, u32), u32>,
 }
 
 impl Trails {
@@ -128,6 +130,7 @@ impl Trails {
             free: HashMap::new(),
             messages: HashMap::new(),
             answers: HashMap::new(),
+            data: HashMap::new(),
         }
     }
 
@@ -138,7 +141,8 @@ impl Trails {
             What::Send | What::Recv | What::Calc => self.free.remove(&(seen.rank, event.op)).unwrap_or(CLEAN),
             What::Message => self.messages.get(&(event.who, event.op)).map_or(CLEAN, |message| message.0),
             What::Answer => self.answers.remove(&(seen.rank, event.op)).unwrap_or(CLEAN),
-            What::Arriving => CLEAN,
+            What::Data => self.data.remove(&(event.who, event.op)).unwrap_or(CLEAN),
+            What::Arriving | What::DataArriving => CLEAN,
         }
     }
 
@@ -187,7 +191,7 @@ impl Trails {
         }
         self.free.values_mut().for_each(&mut each);
         self.messages.values_mut().for_each(|message| each(&mut message.0));
-        self.answers.values_mut().for_each(&mut each);
+        self.answers.values_mut().chain(self.data.values_mut()).for_each(&mut each);
     }
 
     /// The trail of the rank that finished last.
@@ -215,13 +219,16 @@ impl Trails {
 
 impl Watch for Trails {
     fn see(&mut self, seen: &Seen<'_>) {
-        if seen.event.what == What::Arriving {
+        if matches!(seen.event.what, What::Arriving | What::DataArriving) {
             return;
         }
         let before = self.led_to_start(seen);
         let own = self.add(before, seen, seen.end, seen.noise);
         self.occupy(seen, before, own);
         let (end, trail) = self.over(seen, own);
+        if let Some((to, answer)) = seen.sent.filter(|(_, message)| message.what == What::Answer) {
+            self.answers.insert((to, answer.op), trail);
+        }
         let me = seen.rank as usize;
         self.ranks[me].ended(end, trail);
         for free in seen.freed {
@@ -245,11 +252,9 @@ impl Trails {
         let (event, rank) = (seen.event, &self.ranks[seen.rank as usize]);
         match event.what {
             _ if seen.start <= event.time => came,
-            What::Send | What::Calc | What::Message if seen.start == seen.cpu_free => {
-                trail(&rank.cpus, event.cpu)
-            }
-            What::Send => trail(&rank.outs, event.nic),
-            What::Message => trail(&rank.inwards, event.nic),
+            what if what.is_busy() && seen.start == seen.cpu_free => trail(&rank.cpus, event.cpu),
+            What::Send | What::Answer => trail(&rank.outs, event.nic),
+            What::Message | What::Data => trail(&rank.inwards, event.nic),
             _ => came,
         }
     }
@@ -257,21 +262,21 @@ impl Trails {
     /// Stores trails for what an event occupied and for what it sent.
     fn occupy(&mut self, seen: &Seen<'_>, before: u32, own: u32) {
         let (event, me) = (seen.event, seen.rank as usize);
-        if matches!(event.what, What::Send | What::Calc | What::Message) {
+        if event.what.is_busy() {
             set(&mut self.ranks[me].cpus, event.cpu, own);
         }
-        if event.what == What::Message {
+        if matches!(event.what, What::Message | What::Data) {
             set(&mut self.ranks[me].inwards, event.nic, before);
         }
-        let Some((to, message)) = seen.sent else { return };
-        if message.what == What::Answer {
-            self.answers.insert((to, message.op), before);
-            return;
-        }
+        let Some((_, message)) = seen.sent.filter(|(_, message)| message.what != What::Answer) else { return };
         // Noise while the bytes are copied, after the overhead, does not delay the first of them.
         let delay = message.time.saturating_sub(seen.start).saturating_sub(self.flight);
         let sent = if delay == seen.noise { own } else { self.add(before, seen, message.time, delay) };
-        self.messages.insert((seen.rank, message.op), (sent, message.time));
+        if event.what == What::Answer {
+            self.data.insert((seen.rank, message.op), sent);
+        } else {
+            self.messages.insert((seen.rank, message.op), (sent, message.time));
+        }
         set(&mut self.ranks[me].outs, event.nic, sent);
     }
 

@@ -92,8 +92,8 @@ impl Watch for Timeline {
     fn see(&mut self, seen: &Seen<'_>) {
         let event = seen.event;
         let activity = match (event.what, seen.sent) {
-            (What::Send, Some((to, message))) => Activity::Send { to, arrives: message.time },
-            (What::Message, _) => Activity::Receive { from: event.who, sent: event.age },
+            (What::Send | What::Answer, Some((to, message))) => Activity::Send { to, arrives: message.time },
+            (What::Message | What::Data, _) => Activity::Receive { from: event.who, sent: event.age },
             (What::Calc, _) => Activity::Work,
             _ => return,
         };
