@@ -1587,6 +1587,9 @@ class NamedNetwork(TypedDict):
     preset: NotRequired[str | None]
     """The name of the preset or of the file, if it has one."""
 
+    ranges: NotRequired[list[SizeRange]]
+    """Parameters for ranges of sizes, if there are any; `network` holds for all other sizes."""
+
 
 class NestingDisagreesWarning(TypedDict):
     """The net times of intervals differ from those that follow from their nesting."""
@@ -2510,6 +2513,37 @@ class Simulation(TypedDict):
 
     warnings: list[DocumentWarning]
     """What limits the result."""
+
+
+class SizeRange(TypedDict):
+    """The parameters for messages of a range of sizes.
+
+    Few networks fit one line, because protocols change with the size.
+    """
+
+    eager_limit_bytes: int
+    """S: messages of more bytes are sent by rendezvous."""
+
+    from_bytes: int
+    """The smallest size, in bytes."""
+
+    gap_ns: int
+    """g: from one message's start to the next's on a network interface, in nanoseconds."""
+
+    gap_per_byte_ns: float
+    """G: time of each further byte on the wire, in nanoseconds per byte."""
+
+    latency_ns: int
+    """L: from the sender's CPU to the receiver's, first byte, in nanoseconds."""
+
+    overhead_ns: int
+    """o: CPU time of each send and of each arrival, in nanoseconds."""
+
+    overhead_per_byte_ns: float
+    """O: CPU time of each further byte, in nanoseconds per byte."""
+
+    to_bytes: int
+    """The largest size, in bytes."""
 
 
 class SlowNode(TypedDict):

@@ -36,6 +36,6 @@ impl MessageArgs {
             };
         };
         let bytes = self.bytes.map_or(8, |size| size.0);
-        Ok(Some(Messages { op: op.clone(), bytes, network: network::from_args(net, Some(bytes))? }))
+        Ok(Some(Messages { op: op.clone(), bytes, network: network::from_args(net)? }))
     }
 }

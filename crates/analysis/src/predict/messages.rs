@@ -276,8 +276,15 @@ impl Engine<'_> {
         let seed = Draws::new(self.options.seed, &[stream::BATCHES]).at(number);
         let places = clocks.place(scale.ranks, self.options, Draws::new(seed, &[stream::PHASES]).at(0))?;
         let (noise, progress) = (Noise::Clocks(places), loggops::NO_PROGRESS);
-        let (net, rules) = (self.messages.network.network, Rules::Physical);
-        let run = loggops::Run { net, rules, noise: &noise, threads: 1, progress };
+        let (net, rules) = (&self.messages.network, Rules::Physical);
+        let run = loggops::Run {
+            net: net.network,
+            ranges: &net.ranges,
+            rules,
+            noise: &noise,
+            threads: 1,
+            progress,
+        };
         Ok(loggops::run_for_culprits(&scale.runs.steps, &run)?.1.hits)
     }
 
@@ -289,6 +296,7 @@ impl Engine<'_> {
         let threads = if runs.count < FEWEST_RUNS { rayon::current_num_threads() } else { 1 };
         let run = loggops::Run {
             net: self.messages.network.network,
+            ranges: &self.messages.network.ranges,
             rules: Rules::Physical,
             noise,
             threads,

@@ -6,7 +6,7 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use quell_recording::mpi::{Definitions, Run, UNKNOWN};
-use quell_sim::loggops::Network;
+use quell_sim::loggops::NamedNetwork;
 use rustc_hash::FxHashMap;
 
 use super::collectives::Collectives;
@@ -23,7 +23,7 @@ pub(super) struct Engine<'a, R: Run + ?Sized, W: Watch + ?Sized> {
     pub(super) events: EventReader<'a, R>,
     pub watch: &'a mut W,
     pub definitions: Arc<Definitions>,
-    pub network: Option<Network>,
+    pub network: Option<NamedNetwork>,
     /// For each communicator, the number of existing ranks that take part in its collectives.
     pub(super) expected: Vec<usize>,
     /// The location that represents each rank in `MPI_COMM_WORLD`.
@@ -43,7 +43,7 @@ pub(super) struct Engine<'a, R: Run + ?Sized, W: Watch + ?Sized> {
 }
 
 impl<'a, R: Run + ?Sized, W: Watch + ?Sized> Engine<'a, R, W> {
-    pub(super) fn new(run: &'a mut R, watch: &'a mut W, network: Option<Network>) -> Self {
+    pub(super) fn new(run: &'a mut R, watch: &'a mut W, network: Option<NamedNetwork>) -> Self {
         let events = EventReader::new(run);
         let definitions = Arc::clone(&events.definitions);
         let sources = definitions.sources.len();

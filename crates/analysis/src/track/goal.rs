@@ -191,6 +191,7 @@ fn prove(schedule: &Schedule) -> Result<(u64, bool), GoalError> {
     {
         let quiet = loggops::Run {
             net,
+            ranges: &[],
             rules: Rules::Physical,
             noise: &Noise::None,
             threads: 1,

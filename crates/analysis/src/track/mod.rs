@@ -25,7 +25,7 @@ mod tests;
 mod waiting;
 
 use quell_recording::mpi::Run;
-use quell_sim::loggops::Network;
+use quell_sim::loggops::NamedNetwork;
 
 pub use document::{Tracked, TrackedPath, TrackedRank, TrackedSource};
 pub use findings::{Count, Findings};
@@ -95,7 +95,7 @@ impl Watch for () {}
 /// with one, no message takes less time than its parameters give.
 pub fn track<R: Run + ?Sized, W: Watch + ?Sized>(
     run: &mut R,
-    network: Option<Network>,
+    network: Option<NamedNetwork>,
     watch: &mut W,
 ) -> Tracked {
     let mut engine = engine::Engine::new(run, watch, network);

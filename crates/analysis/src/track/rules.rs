@@ -178,7 +178,7 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
             Waited { place, location: cause.location, at: cause.at, tail, excess: tail - least }
         });
         let know_transfers = self.network.is_some();
-        let own = self.network.map_or(0, |network| nanos(network.overhead)).min(left - entered);
+        let own = self.network.as_ref().map_or(0, |net| nanos(net.network.overhead)).min(left - entered);
         self.leave_at(location, call, |account, ledger| {
             let within = ledger.noise_of_call(account, left - call.entered);
             let noise = polled.as_ref().map_or(within, |polled| polled[account].min(left - entered));
@@ -202,12 +202,17 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
         waited.map(|waited| (waited.location, waited.at))
     }
 
+    /// Minimum time of a message; 0 without a network.
+    fn transfer(&self, bytes: u64) -> i64 {
+        self.network.as_ref().map_or(0, |net| nanos(net.for_bytes(bytes).transfer_ns(bytes)))
+    }
+
     /// Adds the messages that the call received, probed, or may have waited to hand over.
     fn messages_of(&self, location: u32, call: &Call, causes: &mut Causes) {
         for id in call.received.iter().chain(&call.probed) {
             let message = self.messages.get(*id);
             if let Some((sender, at)) = message.sent.filter(|_| !message.lost) {
-                let least = self.network.map_or(0, |network| nanos(network.transfer_ns(message.bytes)));
+                let least = self.transfer(message.bytes);
                 let cause =
                     Cause { location: sender, at, least, like: (POINT_TO_POINT, class(message.bytes)) };
                 causes.push(cause, self.messages.quiet_send(*id));

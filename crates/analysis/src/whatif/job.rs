@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use quell_sim::goal::Schedule;
-use quell_sim::loggops::{self, Network, Noise, Program as _, RankClocks, Rules, Run, Start};
+use quell_sim::loggops::{self, NamedNetwork, Noise, Program as _, RankClocks, Rules, Run, Start};
 use quell_sim::{DelayedPhase, Draws, Node, Program};
 use rayon::prelude::*;
 
@@ -30,7 +30,7 @@ pub struct Application<'a> {
     /// Its operations.
     pub schedule: &'a Schedule,
     /// The cost of a message.
-    pub net: Network,
+    pub net: &'a NamedNetwork,
     /// The seed of the nodes' places in their noise, and of the resampling.
     pub seed: u64,
     /// Number of runs with their own starts, and of runs on resampled traces.
@@ -208,7 +208,8 @@ impl Application<'_> {
 
     fn play(&self, noise: &Noise) -> Result<u64, PredictError> {
         let run = Run {
-            net: self.net,
+            net: self.net.network,
+            ranges: &self.net.ranges,
             rules: Rules::Physical,
             noise,
             threads: 1,
@@ -223,7 +224,8 @@ impl Application<'_> {
         let from_run = |number| {
             let noise = Noise::Clocks(self.place(&kinds, number)?);
             let run = Run {
-                net: self.net,
+                net: self.net.network,
+                ranges: &self.net.ranges,
                 rules: Rules::Physical,
                 noise: &noise,
                 threads: 1,

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use quell_recording::{Cpu, Nanos, Trace};
 use quell_sim::Model;
-use quell_sim::loggops::{NamedNetwork, Network};
+use quell_sim::loggops::Network;
 
 use super::*;
 use crate::attribution::fixture::{detour, recording, steal, task, tick, trace};
@@ -95,7 +95,7 @@ fn the_order_of_sources_depends_on_the_scale_and_removal_confirms_it() {
 fn messages_split_and_add_up_too() {
     let node = [built()];
     let net = Network::default();
-    let network = NamedNetwork { preset: None, network: net };
+    let network = net.into();
     let messages = predict::Messages { op: "allreduce".into(), bytes: 8, network };
     let job = Job::Phases(Options { messages: Some(messages), phases: 40, ..options(&[64]) });
     let costs = costs(&node, &job, 2, &|_, _| ()).unwrap();

@@ -64,7 +64,12 @@ fn heading(simulation: &Simulation) -> String {
 /// A network in LogGOPSim's notation.
 pub fn net(named: &NamedNetwork) -> String {
     let preset = named.preset.as_ref().map_or_else(String::new, |name| format!(" ({name})"));
-    quell_request::network::text(&named.network) + &preset
+    let ranges = match named.ranges.len() {
+        0 => String::new(),
+        1 => ", and its own parameters for a range of sizes".to_owned(),
+        several => format!(", and parameters of their own for {several} ranges of sizes"),
+    };
+    quell_request::network::text(&named.network) + &preset + &ranges
 }
 
 fn noise_line(noise: &NoiseFacts, seed: u64) -> String {

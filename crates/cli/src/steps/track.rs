@@ -5,7 +5,7 @@ use std::path::Path;
 use quell_analysis::track::{Tracked, Watch, track};
 use quell_otf2::Archive;
 use quell_request::track::failure;
-use quell_sim::loggops::Network;
+use quell_sim::loggops::NamedNetwork;
 
 use crate::outcome::Outcome;
 use crate::printer::Printer;
@@ -26,7 +26,7 @@ impl Watch for Progress {
 }
 
 /// Analyses the noise of the archived run.
-pub fn analyse(archive: &Path, network: Option<Network>, printer: Printer) -> anyhow::Result<Tracked> {
+pub fn analyse(archive: &Path, network: Option<NamedNetwork>, printer: Printer) -> anyhow::Result<Tracked> {
     let mut archive = Archive::open(archive)?;
     let mut progress = Progress { step: Step::new(printer, "track", None) };
     Ok(track(&mut archive, network, &mut progress))

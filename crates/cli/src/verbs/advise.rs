@@ -60,8 +60,9 @@ pub fn run(args: &Advise, printer: Printer) -> anyhow::Result<Outcome> {
             if let Some(errors) = program::errors(&schedule, &source)? {
                 anyhow::bail!("{}: {errors}", path.display());
             }
-            let net = network::from_args(&args.net, None)?.network;
-            let application = Application { schedule: &schedule, net, seed: args.job.seed, runs: args.runs };
+            let net = network::from_args(&args.net)?;
+            let application =
+                Application { schedule: &schedule, net: &net, seed: args.job.seed, runs: args.runs };
             build(&nodes, &Job::Schedule(application), &remedies, args.sources as usize, printer)?
         }
     };

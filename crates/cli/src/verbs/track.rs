@@ -45,7 +45,7 @@ pub fn run(args: &Track, printer: Printer) -> anyhow::Result<Outcome> {
         timeline::refuse(output)?;
     }
     let network = args.options.network()?;
-    let tracked = analyse(&args.options.archive, network, printer)?;
+    let tracked = analyse(&args.options.archive, network.clone(), printer)?;
     if args.json {
         printer.json(&tracked)?;
     } else {

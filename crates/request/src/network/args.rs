@@ -10,7 +10,7 @@ use crate::size::Size;
 #[command(next_help_heading = "Network (LogGOPS)")]
 pub struct NetArgs {
     /// A preset, or parameters as in `L=2500,o=1500,g=1000,G=0.04,O=0,S=65535`; `help` lists the presets with their sources. Or a file of
-    /// measured parameters: `FILE.toml` uses those for the pattern's message size, `FILE.toml@4Ki` those for another. Parameters that are
+    /// measured parameters: each message takes those for its size, and with `FILE.toml@4Ki` all take those for 4 KiB. Parameters that are
     /// not given have LogGOPSim's defaults. The options below override it.
     #[arg(long, value_name = "NAME|L=..,o=..")]
     pub net: Option<NetText>,

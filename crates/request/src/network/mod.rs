@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use quell_analysis::bench::loggp::preset::Preset as Measured;
 use quell_recording::Nanos;
-use quell_sim::loggops::{NamedNetwork, Network, PerByte};
+use quell_sim::loggops::{NamedNetwork, Network, PerByte, SizeRange};
 
 pub use args::NetArgs;
 
@@ -27,7 +27,7 @@ pub struct Preset {
 
 impl Preset {
     fn named(&self) -> NamedNetwork {
-        NamedNetwork { preset: Some(self.name.to_owned()), network: (self.net)() }
+        NamedNetwork { preset: Some(self.name.to_owned()), ..(self.net)().into() }
     }
 }
 
@@ -63,7 +63,7 @@ pub enum NetText {
     File {
         /// Path of the file.
         path: PathBuf,
-        /// Message size, in bytes, to take parameters for, if given.
+        /// The size, in bytes, whose parameters hold for all messages, if given.
         bytes: Option<u64>,
     },
 }
@@ -95,7 +95,7 @@ impl FromStr for NetText {
             seen.push_str(letter);
             set(&mut net, letter, value)?;
         }
-        Ok(Self::Network(NamedNetwork { preset: None, network: net }))
+        Ok(Self::Network(net.into()))
     }
 }
 
@@ -200,22 +200,31 @@ impl FromStr for PerByteText {
     }
 }
 
-/// The requested network. `bytes` is the message size, if all messages have one: a file may hold parameters measured for that size.
+/// The requested network.
 ///
 /// # Errors
 /// [`Usage`] for a file that cannot be read, or holds no network.
-pub fn from_args(args: &NetArgs, bytes: Option<u64>) -> Result<NamedNetwork, Usage> {
+pub fn from_args(args: &NetArgs) -> Result<NamedNetwork, Usage> {
     let mut named = match &args.net {
         Some(NetText::Network(named)) => named.clone(),
-        Some(NetText::File { path, bytes: given }) => {
+        Some(NetText::File { path, bytes }) => {
             let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
             let preset = read(path).map_err(|reason| Usage(format!("--net: {reason}")))?;
-            from_preset(&name, &preset, given.or(bytes))
+            from_preset(&name, &preset, *bytes)
         }
         Some(NetText::Help) | None => PRESETS[0].named(),
     };
-    let before = named.network;
-    let net = &mut named.network;
+    let before = named.clone();
+    set_given(args, &mut named.network);
+    named.ranges.iter_mut().for_each(|range| set_given(args, &mut range.network));
+    if named != before {
+        named.preset = None;
+    }
+    Ok(named)
+}
+
+/// Replaces the parameters that have an option of their own.
+fn set_given(args: &NetArgs, net: &mut Network) {
     let time = |given: Option<TimeText>, else_: u64| given.map_or(else_, |time| time.0);
     let rate = |given: Option<PerByteText>, else_: PerByte| given.map_or(else_, |rate| rate.0);
     net.latency = time(args.latency, net.latency);
@@ -224,19 +233,21 @@ pub fn from_args(args: &NetArgs, bytes: Option<u64>) -> Result<NamedNetwork, Usa
     net.gap_per_byte = rate(args.gap_per_byte, net.gap_per_byte);
     net.overhead_per_byte = rate(args.overhead_per_byte, net.overhead_per_byte);
     net.eager_limit = args.eager_limit.map_or(net.eager_limit, |size| size.0);
-    if named.network != before {
-        named.preset = None;
-    }
-    Ok(named)
 }
 
+/// The network of a file: with a size its parameters for that size, otherwise those for each size.
 fn from_preset(name: &str, preset: &Measured, bytes: Option<u64>) -> NamedNetwork {
-    let (network, range) = bytes.map_or((preset.net, None), |bytes| preset.for_bytes(bytes));
-    let preset = match range {
-        Some(range) => format!("{name}, {} to {} bytes", range.from_bytes, range.to_bytes),
-        None => name.to_owned(),
+    let Some(bytes) = bytes else {
+        let (preset, ranges) = (preset.net, preset.ranges.clone());
+        return NamedNetwork { preset: Some(name.to_owned()), network: preset, ranges };
     };
-    NamedNetwork { preset: Some(preset), network }
+    match SizeRange::find(&preset.ranges, bytes) {
+        Some(SizeRange { from_bytes, to_bytes, network }) => {
+            let preset = Some(format!("{name}, {from_bytes} to {to_bytes} bytes"));
+            NamedNetwork { preset, network: *network, ranges: Vec::new() }
+        }
+        None => NamedNetwork { preset: Some(name.to_owned()), ..preset.net.into() },
+    }
 }
 
 /// The network in LogGOPSim's notation.
@@ -280,15 +291,15 @@ mod tests {
 
     use super::*;
 
-    fn network(args: &NetArgs, bytes: Option<u64>) -> (Network, Option<String>) {
-        let named = from_args(args, bytes).unwrap();
+    fn network(args: &NetArgs) -> (Network, Option<String>) {
+        let named = from_args(args).unwrap();
         (named.network, named.preset)
     }
 
     #[test]
     fn networks_are_presets_or_parameters() {
         assert_eq!("loggopsim".parse(), Ok(NetText::Network(PRESETS[0].named())));
-        let Ok(NetText::Network(NamedNetwork { preset: None, network: net })) =
+        let Ok(NetText::Network(NamedNetwork { preset: None, network: net, .. })) =
             "L=1us,o=20,G=0.04,S=4Ki".parse()
         else {
             panic!("not a network")
@@ -325,9 +336,9 @@ mod tests {
     #[test]
     fn single_options_go_before_the_preset() {
         let args = NetArgs { net: "atlahs".parse().ok(), overhead: Some(TimeText(7)), ..NetArgs::default() };
-        let (net, name) = network(&args, None);
+        let (net, name) = network(&args);
         assert_eq!((net.latency, net.overhead, name), (3700, 7, None));
-        assert_eq!(network(&NetArgs::default(), Some(8)), (Network::default(), Some("loggopsim".into())));
+        assert_eq!(network(&NetArgs::default()), (Network::default(), Some("loggopsim".into())));
     }
 
     #[test]
@@ -345,19 +356,15 @@ mod tests {
         let parse = |text: String| text.parse::<NetText>();
         let args = |net: NetText| NetArgs { net: Some(net), ..NetArgs::default() };
         let file = args(parse(path.display().to_string())?);
-        assert_eq!(
-            (
-                network(&file, None).0.latency,
-                network(&file, Some(8)).0.latency,
-                network(&file, Some(65)).0.latency
-            ),
-            (1, 7, 1)
-        );
-        assert_eq!(network(&file, Some(8)).1, Some("net.toml, 1 to 64 bytes".into()));
+        let named = from_args(&file).unwrap();
+        assert_eq!([0, 8, 64, 65].map(|bytes| named.for_bytes(bytes).latency), [7, 7, 7, 1]);
         let sized = args(parse(format!("{}@64", path.display()))?);
-        assert_eq!(network(&sized, Some(65)).0.latency, 7);
+        assert_eq!(network(&sized).1, Some("net.toml, 1 to 64 bytes".into()));
+        assert_eq!(from_args(&sized).unwrap().for_bytes(65).latency, 7);
+        let slow = NetArgs { latency: Some(TimeText(9)), ..file };
+        assert_eq!([8, 65].map(|bytes| from_args(&slow).unwrap().for_bytes(bytes).latency), [9, 9]);
         assert!(parse(format!("{}@much", path.display())).is_err_and(|reason| reason.contains("not a size")));
-        let refused = |net: NetText| from_args(&args(net), None).unwrap_err().0;
+        let refused = |net: NetText| from_args(&args(net)).unwrap_err().0;
         assert!(refused(parse("nowhere/net.toml".into())?).contains("nowhere/net.toml"));
         fs_err::write(&path, "L_ns = 1")?;
         assert!(refused(parse(path.display().to_string())?).contains("o_ns"));

@@ -13,8 +13,7 @@ use std::ops::ControlFlow;
 
 use anyhow::Context as _;
 use quell_sim::goal::{self, Format, Schedule};
-use quell_sim::loggops::{self, Culprits, NamedNetwork, Network, Noise, Outcome, Program, Rules, Run, Stuck};
-use quell_sim::pattern::Params;
+use quell_sim::loggops::{self, Culprits, NamedNetwork, Noise, Outcome, Program, Rules, Run, Stuck};
 
 pub use self::args::SimulateArgs;
 use self::document::{SCHEMA, Simulation, StuckFacts};
@@ -24,13 +23,12 @@ use crate::{Usage, network};
 use quell_analysis::Progress;
 use quell_analysis::whatif::culprits::CulpritFacts;
 
-/// The network, and the name of its preset. A pattern has one message size, for which a file may hold parameters; a schedule has many.
+/// The network, and the name of its preset.
 ///
 /// # Errors
 /// [`Usage`] for a file that holds no network.
 pub fn network(args: &SimulateArgs) -> Result<NamedNetwork, Usage> {
-    let bytes = || args.parameters.bytes.map_or_else(|| Params::default().bytes, |size| size.0);
-    network::from_args(&args.net, args.pattern.is_some().then(bytes))
+    network::from_args(&args.net)
 }
 
 /// The name and the parameters of the program, for the document.
@@ -93,9 +91,8 @@ pub fn play<P: Program>(
     args: &SimulateArgs,
     progress: Progress<'_>,
 ) -> anyhow::Result<Played> {
-    let named = network(args)?;
-    let net = named.network;
-    let mut simulation = begin(program, about, args, named);
+    let net = network(args)?;
+    let mut simulation = begin(program, about, args, net.clone());
     // LogGOPSim does not check a schedule before it runs it.
     let looked_at = about.schedule.filter(|_| noise::rules(args) == Rules::Physical);
     let errors = looked_at.map(|(schedule, source)| program::errors(schedule, source)).transpose()?;
@@ -107,7 +104,7 @@ pub fn play<P: Program>(
     let given = noise::from_args(args, program.ranks())?;
     simulation.noise = given.facts;
     simulation.warnings = given.warnings;
-    let part = Part { net, all: events(program, args), before: 0, progress };
+    let part = Part { net: &net, all: events(program, args), before: 0, progress };
     let (outcome, culprits) = run_with(program, &given.noise, args, args.culprits, &part)?;
     simulation.finish(&outcome, args.all_times);
     if let Some(stuck) = &outcome.stuck {
@@ -137,7 +134,7 @@ fn events<P: Program>(program: &P, args: &SimulateArgs) -> u64 {
 /// One run's share of the total progress.
 #[derive(Clone, Copy)]
 struct Part<'a> {
-    net: Network,
+    net: &'a NamedNetwork,
     all: u64,
     before: u64,
     progress: Progress<'a>,
@@ -183,7 +180,8 @@ fn run_with<P: Program>(
 ) -> anyhow::Result<(Outcome, Option<Culprits>)> {
     let all = || std::thread::available_parallelism().map_or(1, usize::from);
     let run = Run {
-        net: part.net,
+        net: part.net.network,
+        ranges: &part.net.ranges,
         rules: noise::rules(args),
         noise,
         threads: args.threads.map_or_else(all, usize::from),

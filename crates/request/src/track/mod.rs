@@ -3,7 +3,7 @@
 pub mod args;
 
 use quell_analysis::track::Tracked;
-use quell_sim::loggops::Network;
+use quell_sim::loggops::NamedNetwork;
 
 pub use args::TrackArgs;
 
@@ -14,9 +14,9 @@ impl TrackArgs {
     ///
     /// # Errors
     /// [`Usage`] for a file that holds no network.
-    pub fn network(&self) -> Result<Option<Network>, Usage> {
-        let given = self.net.is_given().then(|| network::from_args(&self.net, None));
-        Ok(given.transpose()?.map(|named| named.network))
+    pub fn network(&self) -> Result<Option<NamedNetwork>, Usage> {
+        let given = self.net.is_given().then(|| network::from_args(&self.net));
+        given.transpose()
     }
 }
 

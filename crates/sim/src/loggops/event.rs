@@ -71,7 +71,13 @@ impl Event {
     /// The order of events of equal start and age: by the rank that made them, by kind, by operation.
     pub(super) fn tie(&self, me: u32) -> u64 {
         let maker = if self.what >= What::Message { self.who } else { me };
-        u64::from(maker) << 32 | (self.what as u64) << 29 | u64::from(self.op & 0x1fff_ffff)
+        // What arrives goes with the messages that have arrived.
+        let kind = match self.what {
+            What::Arriving => What::Message,
+            What::DataArriving => What::Data,
+            other => other,
+        };
+        u64::from(maker) << 32 | (kind as u64) << 29 | u64::from(self.op & 0x1fff_ffff)
     }
 }
 

@@ -176,6 +176,8 @@ impl<'a, P: Program, F: IdleTimes, R: Play<P, F>> Global<'a, P, F, R> {
             if seat.turn != Some(turn) {
                 continue;
             }
+            // A message that has arrived takes the turn of its arrival.
+            seat.turn = None;
             if !self.counted && turn.0 > MAX_TIME {
                 return Err(RunError::Overflow);
             }

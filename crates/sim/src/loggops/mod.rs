@@ -20,7 +20,7 @@ mod windows;
 
 use std::ops::ControlFlow;
 
-pub use network::{NamedNetwork, Network, PerByte};
+pub use network::{NamedNetwork, Network, PerByte, SizeRange};
 pub use noise::{Noise, NoiseError, Place, RankClocks, Start, WindowNoise};
 pub use outcome::{Outcome, RunError, Stuck, Waiting};
 pub(crate) use prefetch::prefetch;
@@ -45,6 +45,8 @@ pub enum Rules {
 pub struct Run<'a> {
     /// The network.
     pub net: Network,
+    /// Parameters for messages of these sizes; `net` holds for all others. LogGOPSim's rules have none.
+    pub ranges: &'a [SizeRange],
     /// The rules.
     pub rules: Rules,
     /// The noise.
@@ -100,8 +102,10 @@ fn run_on<P: Program, F: IdleTimes>(
 
 /// Width of a window: nothing that one rank does at t can affect another rank before t plus this.
 fn reach<P: Program>(context: &play::Context<'_, P>) -> u64 {
-    let net = context.net;
-    if context.has_rendezvous() { net.latency } else { net.latency + net.overhead }
+    let sends = context.costs.iter().filter(|cost| cost.kind == Kind::Send);
+    // The answer of a rendezvous leaves without overhead.
+    let flight = |cost: &play::Cost| cost.latency + if cost.rendezvous { 0 } else { cost.overhead };
+    sends.map(flight).min().unwrap_or(context.net.latency + context.net.overhead)
 }
 
 fn physically<P: Program, F: IdleTimes, R: play::Play<P, F>>(

@@ -84,12 +84,18 @@ pub struct Network {
 }
 
 impl Network {
-    /// Time from the beginning of an eager send of `bytes` to the end of a receive that waits for it, in nanoseconds; saturates.
+    /// Time from the beginning of a send of `bytes` to the end of a receive that waits for it, in nanoseconds; saturates. Above S, the
+    /// request and the answer of the rendezvous come first.
     pub fn transfer_ns(&self, bytes: u64) -> u64 {
         let further = bytes.saturating_sub(1);
         let overhead = self.overhead.saturating_add(self.overhead_per_byte.time(further));
         let wire = self.latency.saturating_add(self.gap_per_byte.time(further));
-        overhead.saturating_mul(2).saturating_add(wire)
+        let once = overhead.saturating_mul(2).saturating_add(wire);
+        if bytes > self.eager_limit {
+            let handshake = self.overhead.saturating_add(self.latency).saturating_mul(2);
+            return once.saturating_add(handshake);
+        }
+        once
     }
 }
 
@@ -107,6 +113,26 @@ impl Default for Network {
     }
 }
 
+/// The parameters for messages of a range of sizes. Few networks fit one line, because protocols change with the size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SizeRange {
+    /// The smallest size, in bytes.
+    pub from_bytes: u64,
+    /// The largest size, in bytes.
+    pub to_bytes: u64,
+    /// Its parameters; S is the same for all sizes.
+    #[serde(flatten)]
+    pub network: Network,
+}
+
+impl SizeRange {
+    /// The range for messages of `bytes`, if there is one. An empty message costs what one of a byte costs.
+    pub fn find(ranges: &[Self], bytes: u64) -> Option<&Self> {
+        let bytes = bytes.max(1);
+        ranges.iter().find(|range| (range.from_bytes..=range.to_bytes).contains(&bytes))
+    }
+}
+
 /// A network and its name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NamedNetwork {
@@ -115,4 +141,21 @@ pub struct NamedNetwork {
     /// Its parameters.
     #[serde(flatten)]
     pub network: Network,
+    /// Parameters for ranges of sizes, if there are any; `network` holds for all other sizes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ranges: Vec<SizeRange>,
+}
+
+impl NamedNetwork {
+    /// The parameters for messages of `bytes`.
+    pub fn for_bytes(&self, bytes: u64) -> &Network {
+        SizeRange::find(&self.ranges, bytes).map_or(&self.network, |range| &range.network)
+    }
+}
+
+impl From<Network> for NamedNetwork {
+    /// A network without a name.
+    fn from(network: Network) -> Self {
+        Self { preset: None, network, ranges: Vec::new() }
+    }
 }

@@ -79,6 +79,12 @@ pub enum RunError {
         "{0} is not a whole number of nanoseconds, which --compat needs as LogGOPSim does: leave out --compat"
     )]
     Fraction(&'static str),
+    /// LogGOPSim has one set of parameters for all sizes.
+    #[error(
+        "the network has parameters for ranges of sizes, and LogGOPSim knows one set: choose one by size, as in \
+         --net FILE.toml@4Ki, or leave out --compat"
+    )]
+    Ranges,
     /// The program names a rank that it does not have.
     #[error("rank {rank} names rank {peer}, and there are {ranks} ranks: `quell goal check` finds where")]
     Peer {

@@ -8,7 +8,7 @@ use super::free::Layout;
 use super::noise::{Noise, NoiseError};
 use super::program::{ANY, Kind, Program, ReadyOp, ReadyTrigger};
 use super::rank::Rank;
-use super::{Network, Rules, Run, RunError};
+use super::{Network, Rules, Run, RunError, SizeRange};
 
 pub(super) use compatible::{Compatible, raise};
 pub(super) use physical::Physical;
@@ -23,6 +23,10 @@ pub(super) struct Cost {
     pub(super) tag: u32,
     /// For work, its length.
     pub(super) work: u64,
+    /// L, o and g of its size.
+    pub(super) latency: u64,
+    pub(super) overhead: u64,
+    gap: u64,
     /// CPU time of its bytes.
     cpu_bytes: u64,
     /// Wire time of its bytes.
@@ -137,7 +141,13 @@ impl<'a, P: Program> Context<'a, P> {
             return Err(NoiseError::Offsets { offsets, ranks: program.ranks() }.into());
         }
         let compatible = run.rules == Rules::Compatible;
+        if compatible && !run.ranges.is_empty() {
+            return Err(RunError::Ranges);
+        }
         let cost = |shape: &super::Shape| -> Result<Cost, RunError> {
+            let message = shape.kind != Kind::Calc;
+            let range = SizeRange::find(run.ranges, shape.size).filter(|_| message);
+            let net = range.map_or(net, |range| Network { eager_limit: net.eager_limit, ..range.network });
             let bytes = match compatible {
                 true => shape.size.wrapping_sub(1),
                 false => shape.size.max(1) - 1,
@@ -148,7 +158,6 @@ impl<'a, P: Program> Context<'a, P> {
                 (true, None) => Err(RunError::Fraction(name)),
                 (false, _) => Ok(price.time(bytes)),
             };
-            let message = shape.kind != Kind::Calc;
             let cost = Cost {
                 kind: shape.kind,
                 cpu: shape.cpu,
@@ -156,20 +165,25 @@ impl<'a, P: Program> Context<'a, P> {
                 rendezvous: message && shape.size > net.eager_limit,
                 tag: shape.tag,
                 work: if message { 0 } else { shape.size },
+                latency: net.latency,
+                overhead: net.overhead,
+                gap: net.gap,
                 cpu_bytes: if message { per_byte(net.overhead_per_byte, "O")? } else { 0 },
                 wire_bytes: if message { per_byte(net.gap_per_byte, "G")? } else { 0 },
             };
-            let largest = cost.work.max(if compatible { 0 } else { cost.cpu_bytes.max(cost.wire_bytes) });
-            if largest > MAX_TIME { Err(RunError::Overflow) } else { Ok(cost) }
+            let bytes = if compatible { 0 } else { cost.cpu_bytes.max(cost.wire_bytes) };
+            let times = [cost.work, bytes, cost.latency, cost.overhead, cost.gap];
+            if times.iter().any(|&time| time > MAX_TIME) { Err(RunError::Overflow) } else { Ok(cost) }
         };
         let costs = program.shapes().iter().map(cost).collect::<Result<Vec<_>, _>>()?;
         if [net.latency, net.overhead, net.gap].iter().any(|&time| time > MAX_TIME) {
             return Err(RunError::Overflow);
         }
+        let longest = costs.iter().map(|cost| cost.overhead).max().unwrap_or(net.overhead);
         if let Noise::Window(window) = run.noise
-            && net.overhead >= window.length()
+            && longest >= window.length()
         {
-            return Err(NoiseError::Short { longest: net.overhead, trace: window.length() }.into());
+            return Err(NoiseError::Short { longest, trace: window.length() }.into());
         }
         let layout = Layout { cpus: program.cpus() as usize, nics: program.nics() as usize };
         Ok(Self { program, net, noise: run.noise, costs, layout })
@@ -185,13 +199,18 @@ impl<'a, P: Program> Context<'a, P> {
         self.costs.iter().any(|cost| cost.kind == Kind::Send && cost.rendezvous)
     }
 
+    /// Whether each message takes CPU time.
+    fn costs_cpu(&self) -> bool {
+        self.costs.iter().all(|cost| cost.kind == Kind::Calc || cost.overhead > 0)
+    }
+
     /// Which receives of a rank with one CPU may be posted as soon as the time at which they become free is known.
     pub(super) fn early(&self) -> Early {
         let idle = |cost: &Cost| cost.kind == Kind::Calc && cost.work == 0;
         match self.program.frees() {
             ReadyTrigger::InSteps => Early::All,
             ReadyTrigger::AtEnds
-                if self.net.overhead > 0 && !self.has_rendezvous() && !self.costs.iter().any(idle) =>
+                if self.costs_cpu() && !self.has_rendezvous() && !self.costs.iter().any(idle) =>
             {
                 Early::Unmet
             }

@@ -32,6 +32,8 @@ pub(super) struct Seen<'e> {
     pub(super) found: Option<(u32, u32)>,
     /// The operations that it freed.
     pub(super) freed: &'e [ReadyOp],
+    /// Time of its message to a receiver without noise, in nanoseconds.
+    pub(super) flight: u64,
     /// The message or answer that it sent, and its destination.
     pub(super) sent: Option<(u32, &'e Event)>,
     /// The iteration of the program.
@@ -82,6 +84,7 @@ impl<P: Program, F: IdleTimes, W: Watch> Play<P, F> for Watched<'_, '_, P, W> {
             found,
             freed: &effects.free[freed_before..],
             sent,
+            flight: rules.flight(event.shape),
             iteration,
         });
     }
@@ -100,7 +103,7 @@ impl<P: Program, F: IdleTimes, W: Watch> Play<P, F> for Watched<'_, '_, P, W> {
 /// # Errors
 /// As for [`run`](super::run).
 pub fn run_for_culprits<P: Program>(program: &P, run: &Run<'_>) -> Result<(Outcome, Culprits), RunError> {
-    let mut trails = culprits::Trails::new(program.ranks(), &run.net);
+    let mut trails = culprits::Trails::new(program.ranks());
     let outcome = super::run_watched(program, run, &mut trails)?;
     let clocks = match run.noise {
         Noise::Clocks(clocks) => Some(clocks),

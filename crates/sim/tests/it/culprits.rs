@@ -31,6 +31,7 @@ fn play(name: &str, params: &Params, noise: &Noise) -> (Outcome, Culprits) {
     let program = by_name(name, params).unwrap();
     let how = Run {
         net: Network::default(),
+        ranges: &[],
         rules: Rules::Physical,
         noise,
         threads: 1,

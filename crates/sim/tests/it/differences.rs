@@ -78,6 +78,7 @@ impl Example {
         let noise = self.noise(rules);
         let options = Run {
             net: self.net(),
+            ranges: &[],
             rules,
             noise: &noise,
             threads: 1,

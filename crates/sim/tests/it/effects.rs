@@ -40,6 +40,7 @@ fn slowdown(inner: &str, period_us: u64, together: bool) -> f64 {
     let end = |noise: &Noise| {
         let options = Run {
             net: Network::default(),
+            ranges: &[],
             rules: Rules::Physical,
             noise,
             threads: 1,

@@ -7,7 +7,7 @@ use crate::reference::physical::physical;
 use crate::reference::strikes::Strikes;
 use crate::reference::{Found, Reference};
 use quell_sim::goal::{Findings, Schedule, read_text};
-use quell_sim::loggops::{Network, Noise, PerByte, Program, Rules, Run, run};
+use quell_sim::loggops::{Network, Noise, PerByte, Program, Rules, Run, RunError, SizeRange, run};
 use serde_json::Value;
 
 struct Case {
@@ -91,12 +91,29 @@ fn the_reference_gives_loggopsims_results() {
 }
 
 #[test]
+fn loggopsim_knows_one_set_of_parameters() {
+    for case in cases().iter().take(1) {
+        let range = SizeRange { from_bytes: 1, to_bytes: 8, network: case.net };
+        let options = Run {
+            net: case.net,
+            ranges: &[range],
+            rules: Rules::Compatible,
+            noise: &Noise::None,
+            threads: 1,
+            progress: quell_sim::loggops::NO_PROGRESS,
+        };
+        assert!(matches!(run(&case.program, &options), Err(RunError::Ranges)));
+    }
+}
+
+#[test]
 fn the_engine_gives_loggopsims_results() {
     for case in cases() {
         let noise = case.strikes.as_ref().map_or(Noise::None, Strikes::window_noise);
         for threads in [1, 2] {
             let options = Run {
                 net: case.net,
+                ranges: &[],
                 rules: Rules::Compatible,
                 noise: &noise,
                 threads,
@@ -122,9 +139,10 @@ fn the_physical_rules_are_the_same_on_plain_programs() {
         single && case.program.shapes().iter().all(|shape| shape.size <= case.net.eager_limit)
     };
     for case in cases().into_iter().filter(plain) {
-        check("physical reference", &case, &physical(&case.program, case.net, None).found);
+        check("physical reference", &case, &physical(&case.program, case.net, &[], None).found);
         let options = Run {
             net: case.net,
+            ranges: &[],
             rules: Rules::Physical,
             noise: &Noise::None,
             threads: 1,

@@ -28,10 +28,10 @@ const TOO_LATE: u64 = 1 << 62;
 const REFUSED: [&str; 2] = ["none of them can ever start", "no operation"];
 
 fn referenced<P: Program>(program: &P, schedule: &Schedule, rules: Rules) -> Reference {
-    let Schedule { net, strikes, .. } = schedule;
+    let Schedule { net, ranges, strikes, .. } = schedule;
     match rules {
         Rules::Compatible => compatible(program, *net, strikes.as_ref()),
-        Rules::Physical => physical(program, *net, strikes.as_ref()),
+        Rules::Physical => physical(program, *net, ranges, strikes.as_ref()),
     }
 }
 
@@ -47,9 +47,20 @@ fn played<P: Program>(
         Rules::Physical => schedule.strikes.as_ref().map(rank_clocks),
     };
     let noise = noise.unwrap_or(Noise::None);
+    let ranges = match rules {
+        Rules::Compatible => &[][..],
+        Rules::Physical => &schedule.ranges,
+    };
     run(
         program,
-        &Run { net: schedule.net, rules, noise: &noise, threads, progress: quell_sim::loggops::NO_PROGRESS },
+        &Run {
+            net: schedule.net,
+            ranges,
+            rules,
+            noise: &noise,
+            threads,
+            progress: quell_sim::loggops::NO_PROGRESS,
+        },
     )
 }
 
@@ -105,8 +116,8 @@ fn hold(seed: u64, schedule: &Schedule, rules: Rules) {
     if difference(schedule, rules).is_some() {
         let small = shrunk(schedule, |less| difference(less, rules).is_some());
         let what = difference(&small, rules).unwrap_or_default();
-        let Schedule { program, net, strikes } = small;
-        panic!("seed {seed}, {rules:?}: {what}\n{net:?}\n{strikes:?}\n\n{program}");
+        let Schedule { program, net, ranges, strikes } = small;
+        panic!("seed {seed}, {rules:?}: {what}\n{net:?}\n{ranges:?}\n{strikes:?}\n\n{program}");
     }
 }
 

@@ -1,6 +1,6 @@
 //! quell's own rules: each step takes, of everything that waits on all ranks, what can start first.
 
-use quell_sim::loggops::{Kind, Network, PerByte, Program, ReadyOp, Shape};
+use quell_sim::loggops::{Kind, Network, PerByte, Program, ReadyOp, Shape, SizeRange};
 
 use super::strikes::Strikes;
 use super::{Message, Operation, Reference};
@@ -51,6 +51,7 @@ type Unexpected = (Message, u64);
 struct Machine<'a, P: Program> {
     program: &'a P,
     net: Network,
+    ranges: &'a [SizeRange],
     strikes: Option<&'a Strikes>,
     states: Vec<P::Rank>,
     waiting: Vec<Element>,
@@ -64,11 +65,17 @@ struct Machine<'a, P: Program> {
     reference: Reference,
 }
 
-pub fn physical<P: Program>(program: &P, net: Network, strikes: Option<&Strikes>) -> Reference {
+pub fn physical<P: Program>(
+    program: &P,
+    net: Network,
+    ranges: &[SizeRange],
+    strikes: Option<&Strikes>,
+) -> Reference {
     let ranks = program.ranks() as usize;
     let mut machine = Machine {
         program,
         net,
+        ranges,
         strikes,
         states: vec![],
         waiting: vec![],
@@ -161,7 +168,8 @@ impl<P: Program> Machine<'_, P> {
             }
             What::Data(message, receive) => {
                 let bytes = self.further_bytes(message.shape.size);
-                let end = self.take_in(rank, t, bytes, (receive.shape.cpu, receive.shape.nic));
+                let end =
+                    self.take_in(rank, t, message.shape.size, bytes, (receive.shape.cpu, receive.shape.nic));
                 self.notify_done(rank, receive.op, end, t);
             }
         }
@@ -186,12 +194,12 @@ impl<P: Program> Machine<'_, P> {
         &mut self,
         rank: u32,
         t: u64,
-        Shape { cpu, nic, .. }: Shape,
+        Shape { cpu, nic, size, .. }: Shape,
         (wire, copy): (u64, u64),
         peer: u32,
         what: What,
     ) -> u64 {
-        let Network { overhead, gap, latency, .. } = self.net;
+        let Network { overhead, gap, latency, .. } = self.net_of(size);
         let end = self.work(rank, t, overhead + copy);
         self.note_noise(rank, end, t + overhead + copy);
         let departure = self.work(rank, t, overhead);
@@ -216,7 +224,7 @@ impl<P: Program> Machine<'_, P> {
     fn message(&mut self, rank: u32, t: u64, message: Message, place: (u8, u8)) {
         let rendezvous = self.is_rendezvous(message.shape);
         let bytes = if rendezvous { (0, 0) } else { self.further_bytes(message.shape.size) };
-        let end = self.take_in(rank, t, bytes, place);
+        let end = self.take_in(rank, t, message.shape.size, bytes, place);
         let posted = &mut self.posted[rank as usize];
         match posted.iter().position(|op| op.takes(&message)) {
             Some(first) => {
@@ -228,8 +236,15 @@ impl<P: Program> Machine<'_, P> {
     }
 
     /// Receives bytes of this wire and CPU time from `t` on, and returns when the CPU is free again.
-    fn take_in(&mut self, rank: u32, t: u64, (wire, copy): (u64, u64), (cpu, nic): (u8, u8)) -> u64 {
-        let Network { overhead, gap, .. } = self.net;
+    fn take_in(
+        &mut self,
+        rank: u32,
+        t: u64,
+        size: u64,
+        (wire, copy): (u64, u64),
+        (cpu, nic): (u8, u8),
+    ) -> u64 {
+        let Network { overhead, gap, .. } = self.net_of(size);
         let end = self.work(rank, t, overhead + copy).max(self.work(rank, t + wire, overhead));
         self.note_noise(rank, end, t + overhead + copy.max(wire));
         self.cpu[rank as usize][cpu as usize] = end;
@@ -243,7 +258,7 @@ impl<P: Program> Machine<'_, P> {
             self.granted[rank as usize].push((message, op));
             self.waiting.push(Element {
                 rank: message.from,
-                ready: at + self.net.latency,
+                ready: at + self.net_of(message.shape.size).latency,
                 maker: (t, rank),
                 what: What::Answer(message),
             });
@@ -252,11 +267,18 @@ impl<P: Program> Machine<'_, P> {
         }
     }
 
+    /// The parameters of a size; an empty message costs what one of a byte costs.
+    fn net_of(&self, size: u64) -> Network {
+        let holds = |range: &&SizeRange| range.from_bytes <= size.max(1) && size.max(1) <= range.to_bytes;
+        self.ranges.iter().find(holds).map_or(self.net, |range| range.network)
+    }
+
     /// Time of all bytes but the first on the wire and on a CPU.
     fn further_bytes(&self, size: u64) -> (u64, u64) {
         let bytes = size.saturating_sub(1);
         let rounded = |per_byte: PerByte| per_byte.time(bytes);
-        (rounded(self.net.gap_per_byte), rounded(self.net.overhead_per_byte))
+        let net = self.net_of(size);
+        (rounded(net.gap_per_byte), rounded(net.overhead_per_byte))
     }
 
     fn work(&self, rank: u32, t: u64, work: u64) -> u64 {

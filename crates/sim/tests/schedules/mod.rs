@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use quell_recording::{Cpu, Detour, Nanos, Span, Trace};
 use quell_sim::ProgressClock;
-use quell_sim::loggops::{ANY, Kind, Network, Noise, PerByte, Place, Program, RankClocks, Shape};
+use quell_sim::loggops::{ANY, Kind, Network, Noise, PerByte, Place, Program, RankClocks, Shape, SizeRange};
 
 use crate::reference::strikes::{Detours, Strikes};
 use listed::{Listed, Op};
@@ -42,6 +42,8 @@ impl Dice {
 pub struct Schedule {
     pub program: Listed,
     pub net: Network,
+    /// Parameters of some sizes, under the physical rules only.
+    pub ranges: Vec<SizeRange>,
     pub strikes: Option<Strikes>,
 }
 
@@ -59,22 +61,42 @@ pub fn schedule(seed: u64) -> Schedule {
     (0..steps).for_each(|_| if wild { maker.lone_op() } else { maker.pair() });
     let program = Listed::new(maker.ranks);
     let strikes = dice.once_in(2).then(|| strikes(dice, &program, &net, scale));
-    Schedule { program, net, strikes }
+    let ranges = ranges(dice, scale, &net);
+    Schedule { program, net, ranges, strikes }
+}
+
+/// No ranges of sizes, or some of those that messages have.
+fn ranges(dice: &mut Dice, scale: u64, net: &Network) -> Vec<SizeRange> {
+    if !dice.once_in(3) {
+        return Vec::new();
+    }
+    let mut from_bytes = 1;
+    let mut next = || {
+        let network = Network { eager_limit: net.eager_limit, ..scaled_net(dice, scale) };
+        let to_bytes = from_bytes + dice.below(20);
+        let range = SizeRange { from_bytes, to_bytes, network };
+        from_bytes = to_bytes + 1 + dice.below(3);
+        range
+    };
+    (0..3).map(|_| next()).collect()
 }
 
 /// The typical nanoseconds of work, and a network on which messages take a similar time.
 fn scale_and_net(dice: &mut Dice) -> (u64, Network) {
     let scale = dice.one_of(&[3, 30, 3_000]);
+    (scale, scaled_net(dice, scale))
+}
+
+fn scaled_net(dice: &mut Dice, scale: u64) -> Network {
     let nanos = |dice: &mut Dice| if dice.once_in(8) { 0 } else { dice.below(scale + 1) };
-    let net = Network {
+    Network {
         latency: nanos(dice),
         overhead: nanos(dice),
         gap: nanos(dice),
         gap_per_byte: PerByte::from_nanos(dice.one_of(&[0, 1, 2, 6, 20])),
         overhead_per_byte: PerByte::from_nanos(dice.one_of(&[0, 0, 1, 2, 9, 30])),
         eager_limit: dice.one_of(&[0, 1, 8, 60, 60, 60]),
-    };
-    (scale, net)
+    }
 }
 
 struct Maker<'a> {

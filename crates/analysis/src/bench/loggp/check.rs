@@ -1,7 +1,7 @@
 //! Compares the simulator's times with the measured ones.
 
 use quell_sim::goal::{BuildError, ScheduleBuilder};
-use quell_sim::loggops::{self, Network, Noise, Rules, Run, Shape};
+use quell_sim::loggops::{self, Network, Noise, Rules, Run, Shape, SizeRange};
 
 use super::document::{Check, Comparison, Parameters, Range};
 use super::samples::{Checked, Samples};
@@ -17,16 +17,17 @@ pub(super) fn checks(
     ranges: &[Range],
     eager_limit: u64,
 ) -> Vec<Check> {
+    let sized: Vec<SizeRange> = ranges.iter().map(|range| range.sized(eager_limit)).collect();
+    let overall = (overall.net(eager_limit), &[][..]);
+    let by_size = (overall.0, &sized[..]);
     let check = |checked: &Checked| {
-        let range = ranges.iter().find(|range| checked.bytes <= range.to_bytes).or(ranges.last())?;
-        let nets = [range.net(eager_limit), overall.net(eager_limit)];
         let (count, receivers) = (samples.count as u32, samples.receivers.min(MOST_RECEIVERS) as u32);
-        let half = |net| Some(pingpong(&net, checked.bytes, count)? / f64::from(count) / 2.0);
-        let each = |net| Some(scatter(&net, checked.bytes, count, receivers)? / f64::from(count));
+        let half = |net| Some(pingpong(net, checked.bytes, count)? / f64::from(count) / 2.0);
+        let each = |net| Some(scatter(net, checked.bytes, count, receivers)? / f64::from(count));
         Some(Check {
             bytes: checked.bytes,
-            pingpong: compare(checked.half, nets.map(half))?,
-            scatter: compare(checked.scatter, nets.map(each))?,
+            pingpong: compare(checked.half, [by_size, overall].map(half))?,
+            scatter: compare(checked.scatter, [by_size, overall].map(each))?,
         })
     };
     samples.checked.iter().filter_map(check).collect()
@@ -44,8 +45,11 @@ fn compare(measured_ns: f64, simulated: [Option<f64>; 2]) -> Option<Comparison> 
     })
 }
 
+/// The overall parameters, and those for ranges of sizes.
+type Parameterised<'a> = (Network, &'a [SizeRange]);
+
 /// Runs a schedule of ranks whose operations follow one another; returns when its last rank is done, in nanoseconds.
-fn play(net: &Network, ranks: &[Vec<(Shape, u32)>]) -> Option<f64> {
+fn play((net, ranges): Parameterised<'_>, ranks: &[Vec<(Shape, u32)>]) -> Option<f64> {
     let schedule = || -> Result<_, BuildError> {
         let mut builder = ScheduleBuilder::new(ranks.len() as u32);
         for rank in ranks {
@@ -61,7 +65,8 @@ fn play(net: &Network, ranks: &[Vec<(Shape, u32)>]) -> Option<f64> {
         builder.finish()
     };
     let run = Run {
-        net: *net,
+        net,
+        ranges,
         rules: Rules::Physical,
         noise: &Noise::None,
         threads: 1,
@@ -72,7 +77,7 @@ fn play(net: &Network, ranks: &[Vec<(Shape, u32)>]) -> Option<f64> {
 }
 
 /// The time of `count` round trips in a row.
-pub(super) fn pingpong(net: &Network, bytes: u64, count: u32) -> Option<f64> {
+pub(super) fn pingpong(net: Parameterised<'_>, bytes: u64, count: u32) -> Option<f64> {
     let (send, receive) = (Shape::send(bytes, 0), Shape::recv(bytes, 0));
     let rank = |first: Shape, then: Shape, peer: u32| {
         (0..count).flat_map(|_| [(first, peer), (then, peer)]).collect::<Vec<_>>()
@@ -81,7 +86,7 @@ pub(super) fn pingpong(net: &Network, bytes: u64, count: u32) -> Option<f64> {
 }
 
 /// The time of `count` linear scatters in a row, until the last receiver's answer of one byte.
-pub(super) fn scatter(net: &Network, bytes: u64, count: u32, receivers: u32) -> Option<f64> {
+pub(super) fn scatter(net: Parameterised<'_>, bytes: u64, count: u32, receivers: u32) -> Option<f64> {
     let (send, receive) = (Shape::send(bytes, 0), Shape::recv(bytes, 0));
     let mut root: Vec<_> =
         (0..count).flat_map(|_| (1..=receivers).map(|receiver| (send, receiver))).collect();

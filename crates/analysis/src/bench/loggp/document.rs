@@ -1,7 +1,7 @@
 //! The document of the parameters.
 
 use quell_recording::columns::{Columns, describe};
-use quell_sim::loggops::{Network, PerByte};
+use quell_sim::loggops::{Network, PerByte, SizeRange};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -227,6 +227,11 @@ impl Parameters {
 }
 
 impl Range {
+    /// Its sizes and their network, for the simulator.
+    pub fn sized(&self, eager_limit: u64) -> SizeRange {
+        SizeRange { from_bytes: self.from_bytes, to_bytes: self.to_bytes, network: self.net(eager_limit) }
+    }
+
     /// The network for the simulator.
     pub fn net(&self, eager_limit: u64) -> Network {
         let times = [self.latency_ns, self.overhead_ns, self.gap_ns];

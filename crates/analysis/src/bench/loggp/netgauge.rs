@@ -6,9 +6,9 @@
 //! is the size of the first protocol change, or if there is none, the largest measured size. It does not separate O from G.
 
 use quell_recording::one_line;
-use quell_sim::loggops::{Network, PerByte};
+use quell_sim::loggops::{Network, PerByte, SizeRange};
 
-use super::preset::{Preset, PresetRange};
+use super::preset::Preset;
 
 /// The beginning of such a file, after `#`.
 pub const HEADER: &str = "size n PRTT(1,0,s)";
@@ -70,12 +70,12 @@ pub fn read(text: &str, source: &str) -> Result<(Preset, Vec<String>), String> {
         gap_per_byte: segments.last().map_or_else(PerByte::default, |last| net(last, smallest).gap_per_byte),
         ..net(first, smallest)
     };
-    let range = |segment: &Segment| PresetRange {
+    let range = |segment: &Segment| SizeRange {
         from_bytes: segment.from,
         to_bytes: segment.to,
-        net: Network { eager_limit: limit, ..net(segment, smallest) },
+        network: Network { eager_limit: limit, ..net(segment, smallest) },
     };
-    let ranges: Vec<PresetRange> = segments.iter().map(range).collect();
+    let ranges: Vec<SizeRange> = segments.iter().map(range).collect();
     if ranges.len() > MOST_RANGES {
         return Err(format!(
             "netgauge saw the protocol change {} times: that is no measurement",
@@ -171,7 +171,8 @@ mod tests {
         let net = preset.net;
         assert_eq!((net.latency, net.overhead, net.gap, net.eager_limit), (1_000, 500, 1_000, 2_049));
         assert!((net.gap_per_byte.as_nanos() - 0.1).abs() < 1e-9, "{net:?}");
-        let ranges: Vec<_> = preset.ranges.iter().map(|r| (r.from_bytes, r.to_bytes, r.net.gap)).collect();
+        let ranges: Vec<_> =
+            preset.ranges.iter().map(|r| (r.from_bytes, r.to_bytes, r.network.gap)).collect();
         assert_eq!(ranges, [(1, 2_049, 1_000), (2_050, 4_097, 2_500)]);
         assert!(known[0].contains("where the protocol first changed") && !preset.source.contains('\u{1b}'));
         assert_eq!(Preset::from_toml(&preset.to_toml().unwrap()).unwrap(), preset);

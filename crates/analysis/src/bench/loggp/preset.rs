@@ -21,7 +21,7 @@
 //! O_ns_per_byte = 0.02
 //! ```
 
-use quell_sim::loggops::{Network, PerByte};
+use quell_sim::loggops::{Network, PerByte, SizeRange};
 use serde::{Deserialize, Serialize};
 
 use super::{Document, Kind};
@@ -39,24 +39,13 @@ pub struct Preset {
     /// Parameters for messages of all sizes.
     pub net: Network,
     /// Parameters for ranges of sizes, in order.
-    pub ranges: Vec<PresetRange>,
+    pub ranges: Vec<SizeRange>,
     /// Origin of the numbers.
     pub source: String,
     /// The hosts between which they were measured.
     pub hosts: Vec<String>,
     /// The date of the measurement, as in `2026-11-21`.
     pub date: String,
-}
-
-/// The network for messages of a range of sizes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PresetRange {
-    /// The smallest size, in bytes.
-    pub from_bytes: u64,
-    /// The largest size, in bytes.
-    pub to_bytes: u64,
-    /// Its parameters; S is the same for all sizes.
-    pub net: Network,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -131,7 +120,7 @@ fn checked(times: [f64; 3], rates: [f64; 2], eager_limit: u64) -> Result<Network
 }
 
 impl WrittenRange {
-    fn check(&self, eager_limit: u64) -> Result<PresetRange, String> {
+    fn check(&self, eager_limit: u64) -> Result<SizeRange, String> {
         let times = [self.latency, self.overhead, self.gap];
         let net = checked(times, [self.gap_per_byte, self.overhead_per_byte], eager_limit)?;
         if self.from_bytes > self.to_bytes {
@@ -140,18 +129,18 @@ impl WrittenRange {
                 self.from_bytes, self.to_bytes
             ));
         }
-        Ok(PresetRange { from_bytes: self.from_bytes, to_bytes: self.to_bytes, net })
+        Ok(SizeRange { from_bytes: self.from_bytes, to_bytes: self.to_bytes, network: net })
     }
 
-    fn from_range(range: &PresetRange) -> Self {
+    fn from_range(range: &SizeRange) -> Self {
         Self {
             from_bytes: range.from_bytes,
             to_bytes: range.to_bytes,
-            latency: range.net.latency as f64,
-            overhead: range.net.overhead as f64,
-            gap: range.net.gap as f64,
-            gap_per_byte: range.net.gap_per_byte.as_nanos(),
-            overhead_per_byte: range.net.overhead_per_byte.as_nanos(),
+            latency: range.network.latency as f64,
+            overhead: range.network.overhead as f64,
+            gap: range.network.gap as f64,
+            gap_per_byte: range.network.gap_per_byte.as_nanos(),
+            overhead_per_byte: range.network.overhead_per_byte.as_nanos(),
         }
     }
 }
@@ -169,7 +158,7 @@ impl Preset {
         if written.range.len() > MOST_RANGES {
             return Err(format!("{} ranges are more than {MOST_RANGES}", written.range.len()));
         }
-        let mut ranges: Vec<PresetRange> = Vec::new();
+        let mut ranges: Vec<SizeRange> = Vec::new();
         for (index, range) in written.range.iter().enumerate() {
             let place = |reason: String| format!("range {}: {reason}", index + 1);
             let range = range.check(written.eager_limit).map_err(place)?;
@@ -205,14 +194,6 @@ impl Preset {
         toml::to_string(&written).map_err(|error| error.to_string())
     }
 
-    /// The parameters for messages of a size: those of the range that holds it, or the overall ones.
-    pub fn for_bytes(&self, bytes: u64) -> (Network, Option<PresetRange>) {
-        let size = bytes.max(1);
-        let range =
-            self.ranges.iter().find(|range| (range.from_bytes..=range.to_bytes).contains(&size)).copied();
-        (range.map_or(self.net, |range| range.net), range)
-    }
-
     /// The measurements of one kind as a file. `date` is as in `2026-11-21`.
     pub fn from_document(document: &Document, kind: &Kind, date: &str) -> Self {
         let eager_limit = kind.eager_limit_bytes.value as u64;
@@ -223,7 +204,7 @@ impl Preset {
             let next = kind.ranges.get(index + 1).map(|next| next.from_bytes);
             let limit = (range.to_bytes..next.unwrap_or(range.to_bytes)).contains(&eager_limit);
             let to_bytes = if limit { eager_limit } else { next.map_or(range.to_bytes, |next| next - 1) };
-            ranges.push(PresetRange { from_bytes, to_bytes, net: range.net(eager_limit) });
+            ranges.push(SizeRange { from_bytes, to_bytes, network: range.net(eager_limit) });
             from_bytes = to_bytes + 1;
         }
         Self {

@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 
 use proptest::prelude::*;
 use quell_recording::rank_file::RankFile;
-use quell_sim::loggops::{Network, PerByte};
+use quell_sim::loggops::{Network, PerByte, SizeRange};
 
 use super::check;
-use super::preset::{Preset, PresetRange};
+use super::preset::Preset;
 use super::{Document, KindName, analyse};
 
 /// A file of rank 0, as stored on disk.
@@ -139,22 +139,23 @@ fn another_protocol_is_another_range() {
     near("2·(L + o) + g", 2.0 * (latency + overhead) + second.gap_ns.value, 6700.0);
     near("netgauge's g", second.interval_fit.gap_ns, 6700.0);
     let preset = Preset::from_document(&document, kind, "2026-11-21");
-    assert_eq!(
-        (preset.for_bytes(1024).0, preset.for_bytes(1025).0),
-        (preset.ranges[0].net, preset.ranges[1].net)
-    );
-    assert_eq!(preset.for_bytes(1 << 30).0, preset.net);
+    let found = |bytes| SizeRange::find(&preset.ranges, bytes);
+    assert_eq!((found(1024), found(1025)), (Some(&preset.ranges[0]), Some(&preset.ranges[1])));
+    assert_eq!(found(1 << 30), None);
 }
 
 #[test]
 fn what_is_simulated_is_what_was_measured() {
-    let cases =
-        [(net(1200, 400, 900, 80, 65536), 1024), (net(0, 90, 90, 500, 256), 1), (net(1200, 400, 900, 80, 256), 1024)];
+    let cases = [
+        (net(1200, 400, 900, 80, 65536), 1024),
+        (net(0, 90, 90, 500, 256), 1),
+        (net(1200, 400, 900, 80, 256), 1024),
+    ];
     for (net, bytes) in cases {
         let [half, interval, ..] = times_of(&net)(bytes);
-        near("ping-pong", check::pingpong(&net, bytes, 10).unwrap(), 20.0 * half);
+        near("ping-pong", check::pingpong((net, &[]), bytes, 10).unwrap(), 20.0 * half);
         let answer = (2 * net.overhead + net.latency) as f64;
-        near("scatter", check::scatter(&net, bytes, 10, 1).unwrap(), 9.0 * interval + half + answer);
+        near("scatter", check::scatter((net, &[]), bytes, 10, 1).unwrap(), 9.0 * interval + half + answer);
     }
 }
 
@@ -189,7 +190,8 @@ fn presets_are_read_and_refused_with_a_reason() {
         let error = Preset::from_toml(&text).unwrap_err();
         assert!(error.contains(reason), "{error} ≠ {reason}");
     }
-    assert_eq!(Preset::from_toml(&format!("{PRESET}{range}")).unwrap().for_bytes(0).1.unwrap().to_bytes, 8);
+    let preset = Preset::from_toml(&format!("{PRESET}{range}")).unwrap();
+    assert_eq!(SizeRange::find(&preset.ranges, 0), preset.ranges.first());
 }
 
 proptest! {
@@ -213,7 +215,8 @@ proptest! {
         let mut from_bytes = 1;
         let mut preset = Preset { net, ranges: vec![], source, hosts: vec!["a\"b".into()], date: "2026-11-21".into() };
         for (length, latency) in ranges {
-            preset.ranges.push(PresetRange { from_bytes, to_bytes: from_bytes + length, net: Network { latency, ..net } });
+            let network = Network { latency, ..net };
+            preset.ranges.push(SizeRange { from_bytes, to_bytes: from_bytes + length, network });
             from_bytes += length + 1;
         }
         prop_assert_eq!(Preset::from_toml(&preset.to_toml().unwrap()), Ok(preset));

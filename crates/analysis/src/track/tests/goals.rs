@@ -17,6 +17,7 @@ pub fn made(made: &mut Made, ranks: Option<u32>) -> Result<Replayable, GoalError
 pub fn finish(program: &impl Program, net: Network) -> Vec<u64> {
     let silence = Run {
         net,
+        ranges: &[],
         rules: Rules::Physical,
         noise: &Noise::None,
         threads: 1,

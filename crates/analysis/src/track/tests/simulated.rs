@@ -67,6 +67,7 @@ pub fn ends(program: &[Vec<Step>], net: Network, sources: [bool; 2]) -> Vec<Vec<
     let schedule = schedule(program, sources);
     let run = Run {
         net,
+        ranges: &[],
         rules: Rules::Physical,
         noise: &Noise::None,
         threads: 1,
@@ -147,7 +148,7 @@ pub fn trace(program: &[Vec<Step>], ends: &[Vec<u64>]) -> Made {
 fn check(program: &[Vec<Step>], net: Network) -> Result<(), TestCaseError> {
     let noisy = ends(program, net, [true, true]);
     let mut made = trace(program, &noisy);
-    let tracked = track(&mut made, Some(net), &mut ());
+    let tracked = track(&mut made, Some(net.into()), &mut ());
     prop_assert!(!tracked.findings.broken(), "{:?}", tracked.findings);
     let last = |ends: &[u64]| ends.last().map_or(0, |end| *end as i64);
     let quiet = ends(program, net, [false, false]);

@@ -147,8 +147,10 @@ fn noise_of(context: &Context, point: &Point, args: &SimulateArgs, ranks: u32) -
 }
 
 fn play<P: Program>(program: &P, args: &SimulateArgs, noise: &Noise) -> anyhow::Result<Outcome> {
+    let net = network(args)?;
     let run = Run {
-        net: network(args)?.network,
+        net: net.network,
+        ranges: &net.ranges,
         rules: noise::rules(args),
         noise,
         threads: rayon::current_num_threads(),

@@ -54,8 +54,10 @@ pub fn draw<P: Program>(
             step.reach(done);
             ControlFlow::Continue(())
         };
+        let net = network(&args.options)?;
         let run = Run {
-            net: network(&args.options)?.network,
+            net: net.network,
+            ranges: &net.ranges,
             rules: Rules::Physical,
             noise,
             threads: 1,

@@ -10,7 +10,7 @@ use std::path::Path;
 use quell_analysis::track::{Tracked, track};
 use quell_otf2::Archive;
 use quell_recording::mpi::Run as _;
-use quell_sim::loggops::Network;
+use quell_sim::loggops::NamedNetwork;
 
 use self::collector::{Collector, Keeper};
 use self::drawing::Drawing;
@@ -33,7 +33,7 @@ pub fn refuse(output: &Path) -> anyhow::Result<()> {
 /// Draws the archive.
 pub fn draw(
     path: &Path,
-    network: Option<Network>,
+    network: Option<NamedNetwork>,
     tracked: &Tracked,
     output: &Path,
     printer: Printer,

@@ -42,6 +42,12 @@ impl<P: Program, F: IdleTimes> Play<P, F> for Physical<'_, P> {
 }
 
 impl<P: Program> Physical<'_, P> {
+    /// Time of a message of a shape to its receiver without noise, in nanoseconds.
+    pub(in crate::loggops) fn flight(&self, shape: u32) -> u64 {
+        let cost = self.0.cost(shape);
+        cost.overhead.saturating_add(cost.latency)
+    }
+
     /// The tag of a shape.
     pub(in crate::loggops) fn tag(&self, shape: u32) -> u32 {
         self.0.cost(shape).tag
@@ -121,16 +127,16 @@ impl<P: Program> Physical<'_, P> {
         t: u64,
         effects: &mut Effects,
     ) -> u64 {
-        let net = self.0.net;
+        let cost = self.0.cost(message.shape);
         let (cpu_bytes, wire_bytes) = self.bytes(&message);
-        let work = net.overhead.saturating_add(cpu_bytes);
+        let work = cost.overhead.saturating_add(cpu_bytes);
         let end = self.end(me, rank, t, work);
-        let leaves = if cpu_bytes == 0 { end } else { self.end(me, rank, t, net.overhead) };
+        let leaves = if cpu_bytes == 0 { end } else { self.end(me, rank, t, cost.overhead) };
         effects.noise += (end - t).saturating_sub(work);
         *rank.free.cpu_mut(message.cpu) = end;
         *rank.free.out_mut(message.nic) =
-            (leaves - net.overhead).saturating_add(net.gap).saturating_add(wire_bytes);
-        let time = leaves.saturating_add(net.latency);
+            (leaves - cost.overhead).saturating_add(cost.gap).saturating_add(wire_bytes);
+        let time = leaves.saturating_add(cost.latency);
         effects.send(message.who, Event { time, age: t, who: me, ..message });
         end
     }
@@ -161,7 +167,7 @@ impl<P: Program> Physical<'_, P> {
         };
         let at = t.max(message.end);
         if context.cost(message.shape).rendezvous {
-            self.grant(rank, me, message, Grant { op: event.op, shape: event.shape, at, age: t }, effects);
+            self.grant(rank, me, message, &Grant { op: event.op, shape: event.shape, at, age: t }, effects);
         } else {
             context.program.done(me, &mut rank.state, event.op, at, &mut effects.free);
         }
@@ -199,7 +205,7 @@ impl<P: Program> Physical<'_, P> {
         match rank.posted.take(envelope) {
             Some(posted) if cost.rendezvous => {
                 let grant = Grant { op: posted.op, shape: posted.shape, at: end, age: t };
-                self.grant(rank, me, message, grant, effects);
+                self.grant(rank, me, message, &grant, effects);
             }
             Some(posted) => context.program.done(me, &mut rank.state, posted.op, end, &mut effects.free),
             None => rank.arrived.push(message),
@@ -231,23 +237,23 @@ impl<P: Program> Physical<'_, P> {
         t: u64,
         effects: &mut Effects,
     ) -> u64 {
-        let net = self.0.net;
+        let cost = self.0.cost(event.shape);
         let (cpu_bytes, wire_bytes) = self.bytes(&event);
-        let work = net.overhead.saturating_add(cpu_bytes);
-        let silent = t.saturating_add(net.overhead).saturating_add(cpu_bytes.max(wire_bytes));
+        let work = cost.overhead.saturating_add(cpu_bytes);
+        let silent = t.saturating_add(cost.overhead).saturating_add(cpu_bytes.max(wire_bytes));
         let end = if silent < rank.quiet {
             silent
         } else {
             let own = self.end(me, rank, t, work);
             let quiet = rank.quiet;
-            let after = self.end(me, rank, t.saturating_add(wire_bytes), net.overhead);
+            let after = self.end(me, rank, t.saturating_add(wire_bytes), cost.overhead);
             // The quiet time after a later start does not hold for what starts before it.
             rank.quiet = quiet;
             own.max(after)
         };
         effects.noise += end.saturating_sub(silent);
         *rank.free.cpu_mut(event.cpu) = end;
-        *rank.free.inward_mut(event.nic) = t.saturating_add(net.gap).saturating_add(wire_bytes);
+        *rank.free.inward_mut(event.nic) = t.saturating_add(cost.gap).saturating_add(wire_bytes);
         end
     }
 
@@ -258,14 +264,14 @@ impl<P: Program> Physical<'_, P> {
         rank: &mut Rank<P::Rank, F>,
         me: u32,
         request: Entry,
-        grant: Grant,
+        grant: &Grant,
         effects: &mut Effects,
     ) {
         let Entry { envelope: Envelope { source, .. }, op, shape, .. } = request;
         let envelope = data_of(source, op);
         rank.granted.push(Entry { envelope, op: grant.op, shape: grant.shape, end: grant.at });
         let cost = self.0.cost(shape);
-        let time = grant.at.saturating_add(self.0.net.latency);
+        let time = grant.at.saturating_add(cost.latency);
         let (what, age) = (What::Answer, grant.age);
         effects.send(source, Event { time, age, who: me, op, shape, what, cpu: cost.cpu, nic: cost.nic });
     }

@@ -7,7 +7,6 @@
 use std::collections::HashMap;
 
 use super::{Seen, Watch};
-use crate::loggops::Network;
 use crate::loggops::event::What;
 use crate::loggops::noise::RankClocks;
 use crate::loggops::outcome::Outcome;
@@ -104,8 +103,6 @@ fn set(of: &mut Vec<u32>, number: u8, trail: u32) {
 
 /// All trails of a run.
 pub(in crate::loggops) struct Trails {
-    /// Time of a message to its receiver without noise, in nanoseconds.
-    flight: u64,
     steps: Vec<Step>,
     sweep_at: usize,
     ranks: Vec<OfRank>,
@@ -120,10 +117,9 @@ pub(in crate::loggops) struct Trails {
 }
 
 impl Trails {
-    pub(super) fn new(ranks: u32, net: &Network) -> Self {
+    pub(super) fn new(ranks: u32) -> Self {
         let clean = Step { before: CLEAN, rank: 0, iteration: 0, start: 0, end: 0, delay: 0 };
         Self {
-            flight: net.overhead.saturating_add(net.latency),
             steps: vec![clean],
             sweep_at: SWEEP,
             ranks: vec![OfRank::default(); ranks as usize],
@@ -268,9 +264,11 @@ impl Trails {
         if matches!(event.what, What::Message | What::Data) {
             set(&mut self.ranks[me].inwards, event.nic, before);
         }
-        let Some((_, message)) = seen.sent.filter(|(_, message)| message.what != What::Answer) else { return };
+        let Some((_, message)) = seen.sent.filter(|(_, message)| message.what != What::Answer) else {
+            return;
+        };
         // Noise while the bytes are copied, after the overhead, does not delay the first of them.
-        let delay = message.time.saturating_sub(seen.start).saturating_sub(self.flight);
+        let delay = message.time.saturating_sub(seen.start).saturating_sub(seen.flight);
         let sent = if delay == seen.noise { own } else { self.add(before, seen, message.time, delay) };
         if event.what == What::Answer {
             self.data.insert((seen.rank, message.op), sent);

@@ -14,7 +14,8 @@ fn noise(ranks: u32, seed: u64) -> Noise {
 
 fn play(program: &impl Program, rules: Rules, noise: &Noise, threads: usize, net: Network) -> Outcome {
     let outcome =
-        run(program, &Run { net, rules, noise, threads, progress: crate::loggops::NO_PROGRESS }).unwrap();
+        run(program, &Run { net, ranges: &[], rules, noise, threads, progress: crate::loggops::NO_PROGRESS })
+            .unwrap();
     assert_eq!(outcome.stuck, None);
     outcome
 }

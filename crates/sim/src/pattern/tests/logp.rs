@@ -59,6 +59,7 @@ impl Costs {
         let steps = by_name(name, &Params { bytes: self.bytes, ..params }).unwrap();
         let run_of = Run {
             net: self.net,
+            ranges: &[],
             rules,
             noise: &Noise::None,
             threads: 1,
