@@ -406,6 +406,9 @@ class CommandRow(TypedDict):
     interrupted_ns: int
     """Time that interrupts, softirqs and the hypervisor took while it was on a CPU."""
 
+    moved_ns: int
+    """Time off the CPU while it moved itself to another CPU (sched_setaffinity). In tables: `moved itself`."""
+
     on_cpu_ns: int
     """Time on a CPU, including interrupts."""
 
@@ -413,13 +416,16 @@ class CommandRow(TypedDict):
     """The process that was followed with its children."""
 
     preempted_ns: int
-    """Time that other tasks took while it was runnable."""
+    """Time that other tasks took while it was runnable, against its will."""
 
     run_delay_ns: int
     """Time in which it was runnable and waited, as the kernel accounts it."""
 
     threads: int
     """Number of threads that were followed."""
+
+    yielded_ns: int
+    """Time off the CPU after it called sched_yield while it was runnable."""
 
 
 class Comparison(TypedDict):
@@ -2937,6 +2943,9 @@ class ThreadRow(TypedDict):
     interrupted_ns: int
     """Time that interrupts, softirqs and the hypervisor took while it was on a CPU."""
 
+    moved_ns: int
+    """Time off the CPU while it moved itself to another CPU (sched_setaffinity). In tables: `moved itself`."""
+
     name: str
     """Its name: untrusted text. In tables: `thread`."""
 
@@ -2947,7 +2956,7 @@ class ThreadRow(TypedDict):
     """Process id."""
 
     preempted_ns: int
-    """Time that other tasks took while it was runnable."""
+    """Time that other tasks took while it was runnable, against its will."""
 
     run_delay_ns: int
     """Time in which it was runnable and waited, as the kernel accounts it."""
@@ -2960,6 +2969,9 @@ class ThreadRow(TypedDict):
 
     tid: int
     """Thread id."""
+
+    yielded_ns: int
+    """Time off the CPU after it called sched_yield while it was runnable."""
 
 
 class ThreadSource(TypedDict):

@@ -103,9 +103,10 @@ impl Container {
         Ok(name)
     }
 
-    /// Copies of the slots that are in use.
-    pub(crate) fn slots(&self) -> Vec<types::quell_slot> {
-        (1..self.view.slots).filter_map(|slot| self.view.read(slot)).filter(|slot| slot.tid != 0).collect()
+    /// The numbers and copies of the slots that are in use.
+    pub(crate) fn slots(&self) -> Vec<(u32, types::quell_slot)> {
+        let read = |number: u32| Some((number, self.view.read(number)?));
+        (1..self.view.slots).filter_map(read).filter(|(_, slot)| slot.tid != 0).collect()
     }
 }
 

@@ -172,7 +172,9 @@ impl Recorder {
         let bytes = pending.len() as f64 * f64::from(RECORD);
         for raw in pending.drain(..) {
             match &raw {
-                Raw::Thread(slot, end_ns) => threads.push(self.translator.thread(slot, *end_ns)),
+                Raw::Thread(ended) => {
+                    threads.push(self.translator.thread(&ended.slot, &ended.own, ended.record.end_ns));
+                }
                 _ => intervals.extend(self.translator.interval(&raw)),
             }
         }
@@ -187,7 +189,19 @@ impl Recorder {
     /// The followed threads that are alive, with their counters as of now.
     pub fn living(&mut self, now_ns: u64) -> Vec<(Cpu, Thread)> {
         let Some(container) = &self.container else { return Vec::new() };
-        container.slots().iter().map(|slot| self.translator.thread(slot, now_ns)).collect()
+        let own = |number: u32| self.own_waits(number).unwrap_or_default();
+        let living: Vec<_> =
+            container.slots().into_iter().map(|(number, slot)| (slot, own(number))).collect();
+        living.iter().map(|(slot, own)| self.translator.thread(slot, own, now_ns)).collect()
+    }
+
+    /// The waits that the thread of a slot asked for.
+    fn own_waits(&self, slot: u32) -> Option<types::own_waits> {
+        let bytes = self.skeleton.maps.own_waits.lookup(&slot.to_ne_bytes(), MapFlags::ANY).ok()??;
+        (bytes.len() == size_of::<types::own_waits>()).then(|| {
+            // SAFETY: the length was checked, and every bit pattern is valid.
+            unsafe { std::ptr::read_unaligned(bytes.as_ptr().cast()) }
+        })
     }
 
     /// Whether any followed process is alive.
@@ -195,7 +209,7 @@ impl Recorder {
         let Some(container) = &self.container else { return false };
         // SAFETY: signal 0 is not delivered; the call only checks whether the process exists.
         let lives = |pid: u32| unsafe { libc::kill(pid as i32, 0) } == 0 || !gone();
-        container.slots().iter().any(|slot| lives(slot.global_pid))
+        container.slots().iter().any(|(_, slot)| lives(slot.global_pid))
     }
 
     /// Number of intervals for which no ring had room, since the start.
@@ -261,6 +275,7 @@ fn open(
     open.maps.rings.set_max_entries(cpus).map_err(refused)?;
     open.maps.container.set_max_entries(slots).map_err(refused)?;
     open.maps.slots.set_max_entries(slots).map_err(refused)?;
+    open.maps.own_waits.set_max_entries(slots).map_err(refused)?;
     open.maps.free_slots.set_max_entries(slots).map_err(refused)?;
     if let Some(rodata) = open.maps.rodata_data.as_deref_mut() {
         rodata.settings.tick_function = symbols.address(&TICK_FUNCTIONS);

@@ -14,7 +14,7 @@ use crate::names::{Sources, Symbols};
 pub(crate) enum Raw {
     Plain(types::record),
     Named(types::named_record),
-    Thread(Box<types::quell_slot>, u64),
+    Thread(Box<types::thread_record>),
 }
 
 impl Raw {
@@ -26,8 +26,7 @@ impl Raw {
             Some(Self::Named(copy(bytes)))
         } else if bytes.len() == size_of::<types::thread_record>() {
             let record: types::thread_record = copy(bytes);
-            (record.record.kind == RECORD_THREAD_END)
-                .then(|| Self::Thread(Box::new(record.slot), record.record.end_ns))
+            (record.record.kind == RECORD_THREAD_END).then(|| Self::Thread(Box::new(record)))
         } else {
             None
         }
@@ -142,8 +141,9 @@ impl Translator {
         Some(text)
     }
 
-    /// The row of a thread, from its slot, at `end_ns`.
-    pub fn thread(&mut self, slot: &types::quell_slot, end_ns: u64) -> (Cpu, Thread) {
+    /// The row of a thread, from its slot and the waits that it asked for, at `end_ns`.
+    pub fn thread(&mut self, slot: &types::quell_slot, own: &types::own_waits, end_ns: u64) -> (Cpu, Thread) {
+        let taken = |ns: u64, count: u64| Taken { time: Nanos::from_nanos(ns), count };
         let since_zero = |ns: u64| Nanos::from_nanos(ns.saturating_sub(self.zero_ns));
         let on_cpu = match slot.on_since_ns {
             0 => slot.on_cpu_ns,
@@ -156,10 +156,9 @@ impl Translator {
             end: since_zero(end_ns.max(slot.start_ns)),
             on_cpu: Nanos::from_nanos(on_cpu),
             run_delay: Nanos::from_nanos(slot.run_delay_ns),
-            taken: std::array::from_fn(|kind| Taken {
-                time: Nanos::from_nanos(slot.ns[kind]),
-                count: slot.count[kind],
-            }),
+            taken: std::array::from_fn(|kind| taken(slot.ns[kind], slot.count[kind])),
+            yielded: taken(own.yielded_ns, own.yields),
+            moved: taken(own.moved_ns, own.moves),
             comm: self.sources.name(bytes_of(slot.comm)),
         };
         (Cpu(slot.cpu), thread)

@@ -73,4 +73,8 @@ pub struct Thread {
     pub run_delay: Nanos,
     /// Time that each kind of source took from it, in the order of [`SourceKind::ALL`]. For `task`: preemptions.
     pub taken: [Taken; SourceKind::ALL.len()],
+    /// Time off its CPU after it called `sched_yield`, while it could have run. It asked for it, so it is no noise.
+    pub yielded: Taken,
+    /// Time in which `sched_setaffinity` moved it to another CPU, at its own request.
+    pub moved: Taken,
 }

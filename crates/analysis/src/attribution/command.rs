@@ -32,9 +32,15 @@ pub struct Share {
     /// Time that interrupts, softirqs and the hypervisor took while it was on a CPU.
     #[column]
     pub interrupted_ns: u64,
-    /// Time that other tasks took while it was runnable.
+    /// Time that other tasks took while it was runnable, against its will.
     #[column]
     pub preempted_ns: u64,
+    /// Time off the CPU after it called sched_yield while it was runnable.
+    #[column]
+    pub yielded_ns: u64,
+    /// Time off the CPU while it moved itself to another CPU (sched_setaffinity).
+    #[column(title = "moved itself")]
+    pub moved_ns: u64,
     /// Time in which it was runnable and waited, as the kernel accounts it.
     #[column]
     pub run_delay_ns: u64,
@@ -141,6 +147,8 @@ impl Share {
             run_delay_ns: thread.run_delay.as_nanos(),
             interrupted_ns: interrupts.map(taken).fold(0, u64::saturating_add),
             preempted_ns: taken(SourceKind::Task),
+            yielded_ns: thread.yielded.time.as_nanos(),
+            moved_ns: thread.moved.time.as_nanos(),
             had_percent: None,
         };
         share.with(Self::default())
@@ -152,6 +160,8 @@ impl Share {
             run_delay_ns: self.run_delay_ns.saturating_add(other.run_delay_ns),
             interrupted_ns: self.interrupted_ns.saturating_add(other.interrupted_ns),
             preempted_ns: self.preempted_ns.saturating_add(other.preempted_ns),
+            yielded_ns: self.yielded_ns.saturating_add(other.yielded_ns),
+            moved_ns: self.moved_ns.saturating_add(other.moved_ns),
             had_percent: None,
         };
         let had = sum.on_cpu_ns.saturating_sub(sum.interrupted_ns);

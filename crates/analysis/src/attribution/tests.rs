@@ -159,6 +159,8 @@ fn a_command_had_its_share() {
         on_cpu: ns(6_000),
         run_delay: ns(4_000),
         taken,
+        yielded: Taken { time: ns(2_000), count: 2 },
+        moved: Taken::default(),
     });
     let found = attribution(&made);
     let command = found.command.unwrap();

@@ -253,13 +253,24 @@ fn had(command: &CommandRow) -> String {
     let share = command.share;
     let threads = if command.threads == 1 { "thread" } else { "threads" };
     format!(
-        "The command (pid {}, {} {threads}{ended}) {had}: {} on CPUs, {} of it interrupted, {} preempted by other tasks\n",
+        "The command (pid {}, {} {threads}{ended}) {had}: {} on CPUs, {} of it interrupted, {} preempted by other tasks{}\n",
         command.pid,
         command.threads,
         time(share.on_cpu_ns as f64),
         time(share.interrupted_ns as f64),
         time(share.preempted_ns as f64),
+        given_up(command),
     )
+}
+
+/// What the command gave up by itself, if anything.
+fn given_up(command: &CommandRow) -> String {
+    let share = command.share;
+    let one = |ns: u64, how: &str| (ns > 0).then(|| format!(", {} {how}", time(ns as f64)));
+    [one(share.yielded_ns, "given up by sched_yield"), one(share.moved_ns, "moving to other CPUs by itself")]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 /// What one source took from a thread.

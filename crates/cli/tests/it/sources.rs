@@ -77,7 +77,9 @@ fn command(folder: &Path) {
         let mut taken = [Taken::default(); SourceKind::ALL.len()];
         taken[kind as usize] = Taken { time: ns(took), count: 1 };
         let (comm, on_cpu, run_delay) = ("job\u{7}".into(), ns(16_000_000), ns(took));
-        Thread { tid, pid: 900, comm, start: ns(0), end: ns(30_000_000), on_cpu, run_delay, taken }
+        let yielded = Taken { time: ns(if kind == SourceKind::Tick { 2_000_000 } else { 0 }), count: 1 };
+        let (start, end, moved) = (ns(0), ns(30_000_000), Taken::default());
+        Thread { tid, pid: 900, comm, start, end, on_cpu, run_delay, taken, yielded, moved }
     };
     let first = (Cpu(1), thread(900, SourceKind::Task, 4_000_000));
     writer.threads(&[first, (Cpu(3), thread(901, SourceKind::Tick, 6_000))]).unwrap();

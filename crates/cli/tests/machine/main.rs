@@ -6,6 +6,7 @@
 mod support;
 
 mod advise;
+mod kernel_command;
 mod kernel_sources;
 mod mpi;
 mod mpi_hosts;

@@ -41,10 +41,24 @@ struct named_record {
 	char name[NAME_LENGTH];
 };
 
+/* How a thread left its CPU while it could have run. */
+enum left { LEFT_PREEMPTED, LEFT_YIELDED, LEFT_MOVED };
+
+/* Time off the CPU that a runnable thread asked for itself. It is no noise, so it is not in the metric container. */
+struct own_waits {
+	u64 yielded_ns; /* after sched_yield */
+	u64 yields;
+	u64 moved_ns; /* while sched_setaffinity moved it to another CPU */
+	u64 moves;
+	u32 left; /* how it left last, one of `enum left` */
+	u32 pad;
+};
+
 /* A thread's end. */
 struct thread_record {
 	struct record record;
 	struct quell_slot slot;
+	struct own_waits own;
 };
 
 /* What runs at one level of a CPU, from its entry to its exit. No level nests in itself, so one of these per level replaces a stack. */

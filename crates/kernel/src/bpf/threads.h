@@ -7,6 +7,13 @@
 
 #include "state.h"
 
+#ifdef __TARGET_ARCH_arm64
+#define NR_SCHED_YIELD 124
+#define NR_SCHED_SETAFFINITY 122
+#else
+#define NR_SCHED_YIELD 24
+#define NR_SCHED_SETAFFINITY 203
+#endif
 #define TASK_RUNNING 0
 #define TASK_DEAD 0x80
 #define EEXIST 17
@@ -26,6 +33,39 @@ struct {
 	__uint(max_entries, 1);
 	__type(value, u32);
 } free_slots SEC(".maps");
+
+/* By slot. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct own_waits);
+} own_waits SEC(".maps");
+
+/* The system call that `task` is in; negative if it is in none, or before Linux 5.15. */
+static __always_inline s64 system_call(struct task_struct *task)
+{
+	if (!bpf_core_enum_value_exists(enum bpf_func_id___new, BPF_FUNC_task_pt_regs___new))
+		return -1;
+	struct pt_regs *registers = (void *)bpf_task_pt_regs(task);
+#ifdef __TARGET_ARCH_arm64
+	return BPF_CORE_READ(registers, syscallno);
+#else
+	return BPF_CORE_READ(registers, orig_ax);
+#endif
+}
+
+/* How `prev`, which could go on, leaves its CPU. Nataraj et al. 2007, section 3, count involuntary switches only: a program that yields,
+ * or moves itself to another CPU, is not preempted. The switch itself does not say which it is: a preemption on the way back to user mode
+ * looks like a yield, but only a yield is in that system call. */
+static __always_inline u32 how_left(struct task_struct *prev, bool preempted)
+{
+	s64 call = system_call(prev);
+	if (call == NR_SCHED_YIELD && !preempted)
+		return LEFT_YIELDED;
+	/* The kernel's migration thread preempts it in the middle of the call. */
+	return call == NR_SCHED_SETAFFINITY ? LEFT_MOVED : LEFT_PREEMPTED;
+}
 
 /* Sets the thread's id as the thread itself sees it, and the PID namespace of that id. */
 static __always_inline void identify(struct quell_slot *s, struct task_struct *task)
@@ -62,6 +102,9 @@ static __always_inline u32 allocate(struct task_struct *task)
 	BPF_CORE_READ_STR_INTO(&s->comm, task, comm);
 	identify(s, task);
 	step(&s->level_seq[QUELL_LEVEL_TASK]);
+	struct own_waits *own = bpf_map_lookup_elem(&own_waits, &slot);
+	if (own)
+		*own = (struct own_waits){};
 	return slot;
 }
 
@@ -96,6 +139,8 @@ static __always_inline void end_thread(struct cpu_state *state, u32 cpu, struct 
 		struct open_interval life = { .start_ns = s->start_ns, .kind = RECORD_THREAD_END };
 		fill(&to->record, cpu, s->global_tid, &life, now_ns, 0);
 		to->slot = *s;
+		struct own_waits *own = bpf_map_lookup_elem(&own_waits, &state->slot);
+		to->own = own ? *own : (struct own_waits){};
 		bpf_ringbuf_submit(to, BPF_RB_NO_WAKEUP);
 	} else {
 		__sync_fetch_and_add(&lost_threads, 1);
@@ -125,6 +170,9 @@ static __always_inline void leave(struct cpu_state *state, u32 cpu, struct task_
 	s->cpu = cpu;
 	if (preempted || run_state == TASK_RUNNING) {
 		s->off_since_ns = now_ns;
+		struct own_waits *own = bpf_map_lookup_elem(&own_waits, &slot);
+		if (own)
+			own->left = how_left(prev, preempted);
 		s->preemptor_pid = next->pid;
 		BPF_CORE_READ_STR_INTO(&s->preemptor, next, comm);
 		/* It was runnable and the CPU goes idle: its group has used up its CPU bandwidth (CFS throttling). */
@@ -151,6 +199,17 @@ static __always_inline void enter(struct cpu_state *state, u32 cpu, struct task_
 	step(&s->level_seq[QUELL_LEVEL_TASK]);
 	if (!off_since || now_ns < off_since)
 		return;
+	struct own_waits *own = bpf_map_lookup_elem(&own_waits, &slot);
+	if (own && own->left == LEFT_YIELDED) {
+		own->yielded_ns += now_ns - off_since;
+		own->yields++;
+		return;
+	}
+	if (own && own->left == LEFT_MOVED) {
+		own->moved_ns += now_ns - off_since;
+		own->moves++;
+		return;
+	}
 	charge(slot, QUELL_LEVEL_TASK, QUELL_TASK, now_ns - off_since);
 	struct named_record *to = reserve(state, cpu, sizeof(*to));
 	if (to) {

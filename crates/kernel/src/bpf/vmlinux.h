@@ -40,6 +40,10 @@ enum {
 	BPF_RB_NO_WAKEUP = 1,
 };
 
+enum bpf_func_id___new {
+	BPF_FUNC_task_pt_regs___new = 175,
+};
+
 struct bpf_raw_tracepoint_args {
 	__u64 args[0];
 };
@@ -96,6 +100,15 @@ struct task_struct {
 	struct sched_info sched_info;
 	struct pid *thread_pid;
 	char comm[16];
+};
+
+/* The number of the system call that a task is in; negative if it is in none. */
+struct pt_regs {
+#ifdef __TARGET_ARCH_arm64
+	__s32 syscallno;
+#else
+	unsigned long orig_ax;
+#endif
 };
 
 struct bpf_iter__task {

@@ -123,6 +123,9 @@ fn taken_columns(kind: SourceKind) -> (String, String) {
     (format!("{}_ns", kind.name()), format!("{}_count", kind.name()))
 }
 
+/// Time and count of the waits that a thread asked for.
+const OWN_WAITS: [&str; 4] = ["yielded_ns", "yields", "moved_ns", "moves"];
+
 impl Row for Thread {
     const TABLE: &'static str = "threads";
 
@@ -139,6 +142,7 @@ impl Row for Thread {
         for (time, count) in SourceKind::ALL.map(taken_columns) {
             fields.extend([required(&time, DataType::UInt64), required(&count, DataType::UInt64)]);
         }
+        fields.extend(OWN_WAITS.map(|name| required(name, DataType::UInt64)));
         Arc::new(Schema::new(fields))
     }
 
@@ -157,6 +161,10 @@ impl Row for Thread {
             columns.push(u64s(rows, |(_, t)| t.taken[kind].time.as_nanos()));
             columns.push(u64s(rows, |(_, t)| t.taken[kind].count));
         }
+        columns.push(u64s(rows, |(_, t)| t.yielded.time.as_nanos()));
+        columns.push(u64s(rows, |(_, t)| t.yielded.count));
+        columns.push(u64s(rows, |(_, t)| t.moved.time.as_nanos()));
+        columns.push(u64s(rows, |(_, t)| t.moved.count));
         RecordBatch::try_new(Self::schema(), columns)
     }
 
@@ -169,8 +177,18 @@ impl Row for Thread {
         for (time, count) in SourceKind::ALL.map(taken_columns) {
             taken.push((times_of(batch, &time)?, times_of(batch, &count)?));
         }
+        // Recordings of earlier versions lack these columns.
+        let own_wait = |name| batch.column_by_name(name).map(|_| times_of(batch, name)).transpose();
+        let own = [
+            own_wait(OWN_WAITS[0])?,
+            own_wait(OWN_WAITS[1])?,
+            own_wait(OWN_WAITS[2])?,
+            own_wait(OWN_WAITS[3])?,
+        ];
         let nanos = |values: &arrow_array::UInt64Array, i: usize| Nanos::from_nanos(values.value(i));
         let row = |i: usize| {
+            let own_at = |column: usize| own[column].map_or(0, |values| values.value(i));
+            let own = |column| Taken { time: Nanos::from_nanos(own_at(column)), count: own_at(column + 1) };
             let by_kind = |kind: usize| {
                 let (time, count) = taken[kind];
                 Taken { time: nanos(time, i), count: count.value(i) }
@@ -184,6 +202,8 @@ impl Row for Thread {
                 on_cpu: nanos(on_cpu, i),
                 run_delay: nanos(run_delay, i),
                 taken: std::array::from_fn(by_kind),
+                yielded: own(0),
+                moved: own(2),
             };
             (Cpu(cpu.value(i)), thread)
         };

@@ -39,10 +39,12 @@ prop_compose! {
 }
 
 prop_compose! {
-    fn any_thread()((tid, pid) in any::<(u32, u32)>(), comm in any_name(), times in any::<[u64; 20]>()) -> Thread {
+    fn any_thread()((tid, pid) in any::<(u32, u32)>(), comm in any_name(), times in any::<[u64; 24]>()) -> Thread {
         let at = |i: usize| Nanos::from_nanos(times[i]);
         let taken = std::array::from_fn(|kind| Taken { time: at(4 + 2 * kind), count: times[5 + 2 * kind] });
-        Thread { tid, pid, comm, start: at(0), end: at(1), on_cpu: at(2), run_delay: at(3), taken }
+        let own = |i: usize| Taken { time: at(i), count: times[i + 1] };
+        let (yielded, moved) = (own(20), own(22));
+        Thread { tid, pid, comm, start: at(0), end: at(1), on_cpu: at(2), run_delay: at(3), taken, yielded, moved }
     }
 }
 

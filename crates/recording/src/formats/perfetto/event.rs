@@ -122,6 +122,8 @@ impl Event<'_> {
                 number("tid", thread.tid.into()),
                 number("on_cpu_ns", thread.on_cpu.as_nanos()),
                 number("run_delay_ns", thread.run_delay.as_nanos()),
+                number("yielded_ns", thread.yielded.time.as_nanos()),
+                number("moved_ns", thread.moved.time.as_nanos()),
             ],
             Self::Detour(_) => Vec::new(),
             Self::Quantum(quantum) => vec![number("work", quantum.work)],

@@ -58,6 +58,8 @@ fn thread(tid: u32, comm: &str, start: u64, end: u64) -> Thread {
         on_cpu: ns(9),
         run_delay: ns(4),
         taken: [Taken::default(); SourceKind::ALL.len()],
+        yielded: Taken::default(),
+        moved: Taken::default(),
     }
 }
 
