@@ -4,7 +4,7 @@
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyCFunction;
-use quell_analysis::track::Tracked;
+use quell_analysis::track::Reading;
 use quell_analysis::{Progress, Warning};
 use quell_otf2::Archive;
 use quell_recording::mpi::{Damage, Definitions, Event, Run};
@@ -76,8 +76,9 @@ fn py_track(py: Python<'_>, typed: Vec<String>, progress: Option<Py<PyAny>>) -> 
     long(py, progress.as_ref(), move |progress| {
         let args: track::TrackArgs = options::parse("track", typed)?;
         network::refuse_help(&args.net)?;
-        let mut run = Stoppable { archive: Archive::open(&args.archive)?, events: 0, progress };
-        let tracked: Tracked = quell_analysis::track::track(&mut run, args.network()?, &mut ());
+        let network = args.network()?;
+        let open = || Archive::open(&args.archive).map(|archive| Stoppable { archive, events: 0, progress });
+        let Reading { tracked, .. } = quell_analysis::track::track(open, network.as_ref(), &mut ())?;
         let failure = track::failure(&tracked).map(str::to_owned);
         let printed = tracked.findings.warnings.iter().map(ToString::to_string).collect();
         Ok((serde_json::to_string_pretty(&tracked)?, printed, failure))

@@ -15,7 +15,7 @@ use super::findings::Findings;
 use super::messages::Messages;
 use super::paths::Paths;
 use super::place::{Call, Frame, LocationState, Request};
-use super::{LONGEST, Watch};
+use super::{LONGEST, ShortestWaits, Watch};
 use crate::warning::track::{ArchiveWarning, UndefinedName};
 
 /// The state of the whole analysis.
@@ -35,15 +35,20 @@ pub(super) struct Engine<'a, R: Run + ?Sized, W: Watch + ?Sized> {
     pub collectives: Collectives,
     pub paths: Paths,
     pub findings: Findings,
-    /// The shortest time that a wait continued after its cause, by (cause, waiter, operation, size class): a longer one was disturbed.
-    pub least: FxHashMap<(u32, u32, u8, u8), i64>,
+    /// The shortest waits of the run, or so far.
+    pub shortest: ShortestWaits,
     heap: BinaryHeap<Reverse<(i64, u32)>>,
     /// Number of events at the last progress report.
     read: u64,
 }
 
 impl<'a, R: Run + ?Sized, W: Watch + ?Sized> Engine<'a, R, W> {
-    pub(super) fn new(run: &'a mut R, watch: &'a mut W, network: Option<NamedNetwork>) -> Self {
+    pub(super) fn new(
+        run: &'a mut R,
+        watch: &'a mut W,
+        network: Option<NamedNetwork>,
+        shortest: ShortestWaits,
+    ) -> Self {
         let events = EventReader::new(run);
         let definitions = Arc::clone(&events.definitions);
         let sources = definitions.sources.len();
@@ -70,7 +75,7 @@ impl<'a, R: Run + ?Sized, W: Watch + ?Sized> Engine<'a, R, W> {
             collectives: Collectives::new(sources + 1),
             paths: Paths::new(sources + 1),
             findings: Findings::default(),
-            least: FxHashMap::default(),
+            shortest,
             definitions,
         }
     }

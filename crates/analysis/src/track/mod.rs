@@ -19,6 +19,7 @@ mod place;
 mod point_to_point;
 mod rules;
 mod run_source;
+mod shortest;
 mod stuck;
 #[cfg(test)]
 mod tests;
@@ -31,6 +32,7 @@ pub use document::{Tracked, TrackedPath, TrackedRank, TrackedSource};
 pub use findings::{Count, Findings};
 pub use goal::{Extrapolation, GoalError, Irregular, Replayable, SkippedEvents, goal};
 pub use run_source::RunSource;
+pub use shortest::ShortestWaits;
 
 /// Maximum time, in ns: times are below 36 years, so that sums of a few do not overflow.
 const LONGEST: i64 = i64::MAX / 8;
@@ -91,15 +93,63 @@ pub trait Watch {
 /// Observes nothing.
 impl Watch for () {}
 
-/// Processes a run and returns the effect of noise on it. Without a network a receive may end as soon as its message is sent, as in the paper;
-/// with one, no message takes less time than its parameters give.
-pub fn track<R: Run + ?Sized, W: Watch + ?Sized>(
+/// What a reading of a run gives.
+#[derive(Debug)]
+pub struct Reading {
+    /// The effect of noise.
+    pub tracked: Tracked,
+    /// For another reading.
+    pub shortest: ShortestWaits,
+}
+
+/// Processes a run and returns the effect of noise on it. What is noise in one wait depends on the shortest of its kind, which may come later:
+/// then the run is opened and read a second time. `watch` sees only the progress.
+///
+/// Without a network a receive may end as soon as its message is sent, as in the paper; with one, no message takes less time than its
+/// parameters give.
+///
+/// # Errors
+/// Those of `open`.
+pub fn track<R: Run, E, W: Watch + ?Sized>(
+    mut open: impl FnMut() -> Result<R, E>,
+    network: Option<&NamedNetwork>,
+    watch: &mut W,
+) -> Result<Reading, E> {
+    let watch = &mut OnlyProgress(watch);
+    let first = read(&mut open()?, network, ShortestWaits::default(), watch);
+    if first.shortest.are_final {
+        return Ok(first);
+    }
+    Ok(read(&mut open()?, network, first.shortest, watch))
+}
+
+/// Processes a run once more, with the shortest waits of an earlier reading.
+pub fn track_again<R: Run + ?Sized, W: Watch + ?Sized>(
     run: &mut R,
-    network: Option<NamedNetwork>,
+    network: Option<&NamedNetwork>,
+    shortest: ShortestWaits,
     watch: &mut W,
 ) -> Tracked {
-    let mut engine = engine::Engine::new(run, watch, network);
+    read(run, network, shortest, watch).tracked
+}
+
+fn read<R: Run + ?Sized, W: Watch + ?Sized>(
+    run: &mut R,
+    network: Option<&NamedNetwork>,
+    shortest: ShortestWaits,
+    watch: &mut W,
+) -> Reading {
+    let mut engine = engine::Engine::new(run, watch, network.cloned(), shortest);
     engine.play();
     engine.conclude();
-    document::tracked(&engine)
+    Reading { tracked: document::tracked(&engine), shortest: engine.shortest }
+}
+
+/// Hides calls and regions from a watch.
+struct OnlyProgress<'w, W: ?Sized>(&'w mut W);
+
+impl<W: Watch + ?Sized> Watch for OnlyProgress<'_, W> {
+    fn progress(&mut self, events: u64) {
+        self.0.progress(events);
+    }
 }

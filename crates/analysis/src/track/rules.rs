@@ -6,6 +6,7 @@ use super::collectives::CollectiveId;
 use super::engine::{Engine, nanos};
 use super::event_reader::polls_again;
 use super::place::{Call, Polling};
+use super::shortest::WaitKind;
 use super::{Ended, Watch};
 
 /// An event that a call waited for, or would have waited for without noise.
@@ -44,6 +45,7 @@ struct Waited {
     /// Time from the cause to the end of the call, and its excess over the shortest that was seen.
     tail: i64,
     excess: i64,
+    key: WaitKind,
 }
 
 /// In place of an operation, for messages; collectives have the highest bit.
@@ -118,12 +120,13 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
         let tail = (call.left - last_entry).max(0);
         let kind = collective.operation.map_or(u8::MAX, |operation| operation as u8);
         let key = (u32::MAX, collective.comm, kind, class(collective.bytes));
-        let usual =
-            *self.least.entry(key).and_modify(|least| *least = shortest.min(*least)).or_insert(shortest);
+        let usual = self.shortest.with(key, shortest);
+        let most = shortest - usual;
+        let is_limited = collective.noise(last_part).iter().any(|noise| *noise > most);
         let quiet: Vec<i64> = (0..collective.last_quiet.len())
             .map(|account| {
                 // Noise that delayed all ranks also delayed the last one to enter.
-                let common = collective.noise(last_part)[account].min(shortest - usual).max(0);
+                let common = collective.noise(last_part)[account].min(most).max(0);
                 // The paper's sync time is from the last entry to the last exit, for all ranks. If the exits are further apart than the first of
                 // them is from the last entry, each rank has its own sync time, without the noise that delayed its exit.
                 let sync = if longest - shortest <= shortest {
@@ -134,6 +137,9 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
                 collective.last_quiet[account] + sync - common
             })
             .collect();
+        if is_limited {
+            self.shortest.limited(key);
+        }
         if late > 0 {
             self.before_cause(location, late);
         }
@@ -173,15 +179,17 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
         let waited = latest.max_by_key(|(_, cause)| came(cause)).map(|(place, cause)| {
             let tail = left - cause.at;
             let key = (cause.location, location, cause.like.0, cause.like.1);
-            // The shortest tail of its kind so far had no noise in it; noise explains at most what is longer.
-            let least = *self.least.entry(key).and_modify(|least| *least = tail.min(*least)).or_insert(tail);
-            Waited { place, location: cause.location, at: cause.at, tail, excess: tail - least }
+            // The shortest tail of its kind had no noise in it; noise explains at most what is longer.
+            let excess = tail - self.shortest.with(key, tail);
+            Waited { place, location: cause.location, at: cause.at, tail, excess, key }
         });
         let know_transfers = self.network.is_some();
         let own = self.network.as_ref().map_or(0, |net| nanos(net.network.overhead)).min(left - entered);
+        let mut is_limited = false;
         self.leave_at(location, call, |account, ledger| {
             let within = ledger.noise_of_call(account, left - call.entered);
             let noise = polled.as_ref().map_or(within, |polled| polled[account].min(left - entered));
+            is_limited |= waited.as_ref().is_some_and(|waited| noise > waited.excess);
             let base = entered - (ledger.accumulated[account] + within - noise);
             let quiet_cause = |place: usize| causes.quiet[place * accounts + account];
             let mut ends = match waited {
@@ -199,7 +207,11 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
             }
             ends
         });
-        waited.map(|waited| (waited.location, waited.at))
+        let waited = waited?;
+        if is_limited {
+            self.shortest.limited(waited.key);
+        }
+        Some((waited.location, waited.at))
     }
 
     /// Minimum time of a message; 0 without a network.
@@ -297,7 +309,12 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
     }
 
     /// Ends the call at the time that `quiet` gives on each noise-free timeline.
-    fn leave_at(&mut self, location: u32, call: &Call, quiet: impl Fn(usize, &super::ledger::Ledger) -> i64) {
+    fn leave_at(
+        &mut self,
+        location: u32,
+        call: &Call,
+        mut quiet: impl FnMut(usize, &super::ledger::Ledger) -> i64,
+    ) {
         let ledger = &mut self.places[location as usize].ledger;
         let length = call.left - call.entered;
         for account in 0..ledger.accounts() {

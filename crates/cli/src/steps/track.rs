@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use quell_analysis::track::{Tracked, Watch, track};
+use quell_analysis::track::{Reading, Tracked, Watch, track};
 use quell_otf2::Archive;
 use quell_request::track::failure;
 use quell_sim::loggops::NamedNetwork;
@@ -26,10 +26,9 @@ impl Watch for Progress {
 }
 
 /// Analyses the noise of the archived run.
-pub fn analyse(archive: &Path, network: Option<NamedNetwork>, printer: Printer) -> anyhow::Result<Tracked> {
-    let mut archive = Archive::open(archive)?;
+pub fn analyse(archive: &Path, network: Option<&NamedNetwork>, printer: Printer) -> anyhow::Result<Reading> {
     let mut progress = Progress { step: Step::new(printer, "track", None) };
-    Ok(track(&mut archive, network, &mut progress))
+    Ok(track(|| Archive::open(archive), network, &mut progress)?)
 }
 
 /// Prints what is wrong with the archive; errors make the command fail.

@@ -55,7 +55,7 @@ pub fn run(args: &Report, printer: Printer) -> anyhow::Result<Outcome> {
 
 /// Writes the page of an MPI run.
 fn report_run(archive: &Path, output: &Path, printer: Printer) -> anyhow::Result<Outcome> {
-    let tracked = analyse(archive, None, printer)?;
+    let tracked = analyse(archive, None, printer)?.tracked;
     archive_page::write(archive, &tracked, output, printer)?;
     verdict(&tracked, printer)
 }

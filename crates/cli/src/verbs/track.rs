@@ -11,6 +11,7 @@ use crate::printer::Printer;
 use crate::render;
 use crate::steps::archive_page as page;
 use crate::steps::track::{analyse, verdict};
+use quell_analysis::track::Reading;
 use quell_request::Usage;
 use quell_request::network::{self, NetText};
 
@@ -45,7 +46,7 @@ pub fn run(args: &Track, printer: Printer) -> anyhow::Result<Outcome> {
         timeline::refuse(output)?;
     }
     let network = args.options.network()?;
-    let tracked = analyse(&args.options.archive, network.clone(), printer)?;
+    let Reading { tracked, shortest } = analyse(&args.options.archive, network.as_ref(), printer)?;
     if args.json {
         printer.json(&tracked)?;
     } else {
@@ -56,7 +57,7 @@ pub fn run(args: &Track, printer: Printer) -> anyhow::Result<Outcome> {
         page::write(&args.options.archive, &tracked, output, printer)?;
     }
     if let Some(output) = &args.timeline {
-        timeline::draw(&args.options.archive, network, &tracked, output, printer)?;
+        timeline::draw(&args.options.archive, (network.as_ref(), shortest), &tracked, output, printer)?;
     }
     verdict(&tracked, printer)
 }

@@ -6,7 +6,6 @@ use quell_sim::goal::{Schedule, ScheduleBuilder};
 use quell_sim::loggops::{Activity, Network, Noise, PerByte, Rules, Run, Shape, Timeline, run_for_timeline};
 
 use super::archives::Made;
-use crate::track::track;
 
 /// A step of a rank.
 #[derive(Clone, Debug)]
@@ -148,7 +147,7 @@ pub fn trace(program: &[Vec<Step>], ends: &[Vec<u64>]) -> Made {
 fn check(program: &[Vec<Step>], net: Network) -> Result<(), TestCaseError> {
     let noisy = ends(program, net, [true, true]);
     let mut made = trace(program, &noisy);
-    let tracked = track(&mut made, Some(net.into()), &mut ());
+    let tracked = made.track_with(Some(&net.into()));
     prop_assert!(!tracked.findings.broken(), "{:?}", tracked.findings);
     let last = |ends: &[u64]| ends.last().map_or(0, |end| *end as i64);
     let quiet = ends(program, net, [false, false]);

@@ -1,13 +1,13 @@
 //! `quell track --timeline`: draws the calls of some of the ranks, and what noise did to them, for Perfetto.
 //!
-//! The archive is read a second time for this: which rank lost most is known only after the first pass.
+//! The archive is read once more for this: which rank lost most is known only after the analysis.
 
 mod collector;
 mod drawing;
 
 use std::path::Path;
 
-use quell_analysis::track::{Tracked, track};
+use quell_analysis::track::{ShortestWaits, Tracked, track_again};
 use quell_otf2::Archive;
 use quell_recording::mpi::Run as _;
 use quell_sim::loggops::NamedNetwork;
@@ -33,7 +33,7 @@ pub fn refuse(output: &Path) -> anyhow::Result<()> {
 /// Draws the archive.
 pub fn draw(
     path: &Path,
-    network: Option<NamedNetwork>,
+    (network, shortest): (Option<&NamedNetwork>, ShortestWaits),
     tracked: &Tracked,
     output: &Path,
     printer: Printer,
@@ -43,7 +43,7 @@ pub fn draw(
     let ranks = sample(tracked);
     let step = Step::new(printer, "timeline", Some(tracked.events));
     let mut keeper = Keeper { kept: Collector::new(&definitions, &ranks, MOST_SLICES), step };
-    track(&mut archive, network, &mut keeper);
+    track_again(&mut archive, network, shortest, &mut keeper);
     let kept = keeper.finish();
     let drawing = Drawing::new(&definitions, &kept, ranks.len(), tracked.ranks.len());
     let name = super::page::name(path);
