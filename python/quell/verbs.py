@@ -65,9 +65,9 @@ def predict(
         bytes: Message size of `op`, or size of each rank's part of it, in bytes [default: 8].
         threads: Number of threads; all cores if not given. The result does not depend on it.
         net: A preset, or parameters as in `L=2500,o=1500,g=1000,G=0.04,O=0,S=65535`; `help` lists the presets with
-            their sources. Or a file of measured parameters: `FILE.toml` uses those for the pattern's message size,
-            `FILE.toml@4Ki` those for another. Parameters that are not given have LogGOPSim's defaults. The options
-            below override it.
+            their sources. Or a file of measured parameters: each message takes those for its size, and with
+            `FILE.toml@4Ki` all take those for 4 KiB. Parameters that are not given have LogGOPSim's defaults. The
+            options below override it.
         latency: L: latency from the sender's CPU to the receiver's, in ns (LogGOPSim's default: 2500).
         overhead: o: CPU overhead of each send and of each arrival, in ns (1500).
         gap: g: gap between one message and the next on an interface, in ns (1000).
@@ -191,9 +191,9 @@ def simulate(
         threads: Number of threads; all cores if not given. The result does not depend on it.
         all_times: List the times of every rank in the JSON document even above 4,096 ranks.
         net: A preset, or parameters as in `L=2500,o=1500,g=1000,G=0.04,O=0,S=65535`; `help` lists the presets with
-            their sources. Or a file of measured parameters: `FILE.toml` uses those for the pattern's message size,
-            `FILE.toml@4Ki` those for another. Parameters that are not given have LogGOPSim's defaults. The options
-            below override it.
+            their sources. Or a file of measured parameters: each message takes those for its size, and with
+            `FILE.toml@4Ki` all take those for 4 KiB. Parameters that are not given have LogGOPSim's defaults. The
+            options below override it.
         latency: L: latency from the sender's CPU to the receiver's, in ns (LogGOPSim's default: 2500).
         overhead: o: CPU overhead of each send and of each arrival, in ns (1500).
         gap: g: gap between one message and the next on an interface, in ns (1000).
@@ -353,9 +353,9 @@ def track(
         archive: The run: a folder that `quell trace` made, the folder of any OTF2 archive, or its anchor file
             (`traces.otf2`).
         net: A preset, or parameters as in `L=2500,o=1500,g=1000,G=0.04,O=0,S=65535`; `help` lists the presets with
-            their sources. Or a file of measured parameters: `FILE.toml` uses those for the pattern's message size,
-            `FILE.toml@4Ki` those for another. Parameters that are not given have LogGOPSim's defaults. The options
-            below override it.
+            their sources. Or a file of measured parameters: each message takes those for its size, and with
+            `FILE.toml@4Ki` all take those for 4 KiB. Parameters that are not given have LogGOPSim's defaults. The
+            options below override it.
         latency: L: latency from the sender's CPU to the receiver's, in ns (LogGOPSim's default: 2500).
         overhead: o: CPU overhead of each send and of each arrival, in ns (1500).
         gap: g: gap between one message and the next on an interface, in ns (1000).
