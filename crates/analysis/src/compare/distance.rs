@@ -92,6 +92,22 @@ mod tests {
         assert_eq!(kolmogorov_smirnov(&[], &[1]), None);
     }
 
+    /// D(N(0, 1) ‖ N(m, s²)) = ln s + (1 + m²) / (2 s²) − 1/2.
+    #[test]
+    fn divergence_of_normal_densities() {
+        const STEP: f64 = 0.01;
+        let density = |mean: f64, deviation: f64| -> Vec<f64> {
+            let grid = (-1000..=1000).map(|i| f64::from(i) * STEP);
+            grid.map(|x| (-((x - mean) / deviation).powi(2) / 2.0).exp() / deviation).collect()
+        };
+        for (mean, deviation) in [(0.5, 1.0), (1.0, 1.0), (0.0, 2.0), (1.0, 3.0), (0.5, 0.8)] {
+            let expected =
+                f64::ln(deviation) + (1.0 + mean * mean) / (2.0 * deviation * deviation) - 0.5;
+            let found = kullback_leibler(&density(0.0, 1.0), &density(mean, deviation), STEP);
+            assert!((found / expected - 1.0).abs() < 0.005, "{found} for {expected}");
+        }
+    }
+
     fn sorted() -> impl Strategy<Value = Vec<u64>> {
         prop::collection::vec(0u64..1_000_000, 1..60).prop_map(|mut v| {
             v.sort_unstable();
@@ -109,10 +125,14 @@ mod tests {
         }
 
         #[test]
-        fn divergence_is_never_negative(p in prop::collection::vec(0.0f64..10.0, 1..50), q in prop::collection::vec(0.0f64..10.0, 50)) {
+        fn divergence_does_not_depend_on_the_scale_and_has_a_bound(
+            p in prop::collection::vec(0.0f64..10.0, 1..50), q in prop::collection::vec(0.0f64..10.0, 50),
+        ) {
             let q = &q[..p.len()];
-            prop_assert!(kullback_leibler(&p, q, 0.1) >= 0.0);
-            prop_assert!(kullback_leibler(&p, q, 0.1).is_finite());
+            let apart = kullback_leibler(&p, q, 0.1);
+            let doubled: Vec<f64> = p.iter().map(|p| 2.0 * p).collect();
+            prop_assert!((kullback_leibler(&doubled, q, 0.1) - apart).abs() < 1e-9);
+            prop_assert!(apart <= (p.len() as f64 / FLOOR).ln());
             prop_assert_eq!(kullback_leibler(&p, &p, 0.1), 0.0);
         }
     }

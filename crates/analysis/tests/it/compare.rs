@@ -164,7 +164,8 @@ proptest! {
                     prop_assert!(change.low.is_finite() && change.high.is_finite() && change.difference.is_finite());
                 }
             }
-            prop_assert!(c.kl_nats.is_none_or(|kl| kl.is_finite() && kl >= 0.0));
+            // ln(points / floor), which no grid of densities reaches.
+            prop_assert!(c.kl_nats.is_none_or(|kl| kl < 25.0));
             prop_assert!(c.wasserstein_ns.is_none_or(f64::is_finite));
         }
     }

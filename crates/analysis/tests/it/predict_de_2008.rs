@@ -38,16 +38,23 @@ fn models_hold_the_published_shares() {
     near(share(BGL_IO_NODE, 1_555, u64::MAX), 0.92, 0.02);
 }
 
+/// The paper prints the slowdowns and some shares of its traces, not the traces: the models are fitted to both. So this shows that the models
+/// still are what they were fitted to be, not that the prediction is right.
 #[test]
-fn unsynchronised_noise_costs_what_was_published() {
+fn the_models_are_fitted_to_the_published_slowdowns() {
     near(slowdown(OFF_THE_SHELF, SyncMode::None), 99.0, 8.0);
     near(slowdown(BGL_IO_NODE, SyncMode::None), 20.0, 3.0);
 }
 
-/// The published 0.9 % of the I/O node cannot come from its published shares: 1.04 detours per millisecond with
-/// 99.5 % of them under 5 us lose at most 0.52 % to those, and here 0.26 % in all.
+/// Nodes in step lose what one of them loses: the time of its detours over the time without them. The published 0.9 % of the I/O node cannot
+/// come from its published shares: 1.04 detours per millisecond with 99.5 % of them under 5 us lose at most 0.52 % to those.
 #[test]
 fn synchronised_noise_costs_its_overhead() {
-    near(slowdown(OFF_THE_SHELF, SyncMode::Phase), 0.7, 0.2);
-    near(slowdown(BGL_IO_NODE, SyncMode::Phase), 0.26, 0.05);
+    for model in [OFF_THE_SHELF, BGL_IO_NODE] {
+        let span = Nanos::from_secs(3_000);
+        let trace = Model::from_toml(model).unwrap().trace(quell_recording::Cpu(0), span, 2).unwrap();
+        let lost: f64 = trace.detours.iter().map(|detour| detour.duration.as_nanos() as f64).sum();
+        let overhead = 100.0 * lost / (span.as_nanos() as f64 - lost);
+        near(slowdown(model, SyncMode::Phase), overhead, 0.15 * overhead);
+    }
 }
