@@ -101,8 +101,7 @@ mod tests {
             grid.map(|x| (-((x - mean) / deviation).powi(2) / 2.0).exp() / deviation).collect()
         };
         for (mean, deviation) in [(0.5, 1.0), (1.0, 1.0), (0.0, 2.0), (1.0, 3.0), (0.5, 0.8)] {
-            let expected =
-                f64::ln(deviation) + (1.0 + mean * mean) / (2.0 * deviation * deviation) - 0.5;
+            let expected = f64::ln(deviation) + (1.0 + mean * mean) / (2.0 * deviation * deviation) - 0.5;
             let found = kullback_leibler(&density(0.0, 1.0), &density(mean, deviation), STEP);
             assert!((found / expected - 1.0).abs() < 0.005, "{found} for {expected}");
         }
