@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import sys
 from collections import defaultdict
-from pathlib import Path
 
 from report import HERE, ROWS, Row, load, machine, table
 from report.papers import FIGURES
@@ -34,7 +33,7 @@ def documents() -> list[dict]:
 
 def pages() -> list[str]:
     """The scripts that leave rows, by their names."""
-    return sorted(path.stem for path in HERE.glob("*.py") if path.name != Path(__file__).name)
+    return sorted(path.stem for path in HERE.glob("*.py") if path.stem not in {"table", "coverage"})
 
 
 def cell(text: str) -> str:

@@ -1924,7 +1924,10 @@ class Point(TypedDict):
     """
 
     ci95_percent: NotRequired[list[float] | None]
-    """95 % confidence interval of the slowdown, low and high, in percent. In tables: `95 % interval`."""
+    """95 % confidence interval of the slowdown, low and high, in percent; absent where the traces do not resolve it.
+
+    In tables: `95 % interval`.
+    """
 
     max_phase_ns: int
     """The longest phase, in nanoseconds.

@@ -58,7 +58,7 @@ def predict(
         skew: With `sync` start: each node starts up to this much later.
         drift: With `sync` start: each node's noise trace runs faster or slower by up to this many parts per million.
         phases: Number of phases to simulate. With messages, fewer are run at large scales, to bound the run time
-            [default: 2000; for `advise` 1000; with `emulate` 200].
+            [default: 2000, at few ranks more; for `advise` 1000; with `emulate` 200].
         seed: Random seed; equal seeds give equal results.
         op: What ends a phase: `max` (all wait for the slowest rank, at no further cost), or messages under LogGOPS:
             barrier, allreduce, bcast, reduce, alltoall, halo2d, halo3d, or any other pattern of `quell goal list`.

@@ -190,7 +190,8 @@ def main(name: str, budget_s: int, usage: str, make: Callable[[Bench], list[Row]
     took = time.monotonic() - began
     document = {"page": f"{name}.md", "took_s": round(took), "budget_s": budget_s, "load_before": before}
     document |= {"date": today(), "effort": factor(), "rows": [asdict(row) for row in rows]}
-    ROWS.mkdir(exist_ok=True)
-    (ROWS / f"{name}.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    if rows:
+        ROWS.mkdir(exist_ok=True)
+        (ROWS / f"{name}.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     say(f"{name}: took {took:.0f} s{'' if took <= budget_s else f', more than its budget of {budget_s} s'}")
     return 0

@@ -7,10 +7,12 @@
 
 mod assemble;
 mod document;
+mod interval;
 mod messages;
 mod noise;
 mod resample;
 mod sample;
+mod tail;
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,9 +26,9 @@ use rayon::prelude::*;
 use crate::{Progress, Stopped};
 
 pub use document::{MessageFacts, NoiseSource, Point, Prediction, SCHEMA, SyncName};
+pub(crate) use interval::half_width_of_mean;
 pub use messages::Messages;
 pub(crate) use messages::culprits_of_messages;
-pub(crate) use messages::interval::{half_width, half_width_of_mean};
 pub use noise::NodeNoise;
 pub(crate) use noise::WINDOWS_PER_RANK;
 pub(crate) use resample::Blocks;
@@ -40,6 +42,8 @@ const FEWEST_REPLICATES: u64 = 40;
 /// about [`NS_OF_EFFORT`] of CPU time each.
 const EFFORT: u64 = 30_000_000;
 const NS_OF_EFFORT: u64 = 300;
+/// Number of ranks whose phases a scale runs at least where all nodes are at one place.
+const ALIKE: u64 = 4;
 /// Maximum cost of one replicate.
 const EFFORT_OF_ONE: u64 = 100_000_000;
 
@@ -85,7 +89,10 @@ impl Options {
 
     /// One job per scale.
     pub(crate) fn jobs(&self) -> Result<Vec<Job>, PredictError> {
-        let phases = |ranks: u64| self.phases.max(self.rank_phases / ranks.max(1));
+        // Where all nodes are at one place, more ranks are no more draws.
+        let draws =
+            |ranks: u64| if self.sync == SyncMode::None { ranks.max(1) } else { ranks.clamp(1, ALIKE) };
+        let phases = |ranks: u64| self.phases.max(self.rank_phases / draws(ranks));
         let job = |&ranks| Job { ranks, phases: phases(ranks), sync: self.sync, seed: self.seed };
         let jobs: Vec<Job> = self.ranks.iter().map(job).collect();
         if jobs.is_empty() {
@@ -170,10 +177,14 @@ pub enum PredictError {
 /// Each replicate cuts every node's traces into blocks, the same for all CPUs, draws as many with replacement
 /// (moving blocks: Künsch, "The Jackknife and the Bootstrap for General Stationary Observations", Annals of
 /// Statistics 17, 1989; wrapped around the end: Politis & Romano 1992), places the ranks anew and runs every scale.
-/// The interval runs between the 2.5 % and 97.5 % points of the replicates' slowdowns, shifted so that their median is
-/// the prediction. It is at least Student's interval of the mean of the run's eight chains, which is the variation by chance that remains if
-/// the replicates hardly differ. No resampling can draw a detour that was not recorded: beyond
-/// [`Prediction::supported_ranks`] the slowdown may exceed every interval. With messages see [`Messages`].
+/// Each block begins where the last detours are as old as at the end of the block before it (matched blocks: Carlstein et al., Bernoulli 4,
+/// 1998), and the longest detours get durations from a generalised Pareto tail that is fitted to them (Pickands, Annals of Statistics 3, 1975;
+/// Hosking & Wallis, Technometrics 29, 1987).
+///
+/// The interval is the percentile interval of the replicates' slowdowns (Efron 1981), narrowed around their median by the share of their
+/// variance that comes from the limited number of phases, and widened to contain the prediction. It is absent where its upper end is
+/// more than ten times its lower one, which means that the traces do not resolve the slowdown. Beyond
+/// [`Prediction::supported_ranks`] the slowdown may exceed every interval.
 ///
 /// # Errors
 /// For options out of bounds and for traces that do not make a node; a trace without detours is valid.
@@ -182,7 +193,7 @@ pub fn predict(
     options: &Options,
     progress: Progress<'_>,
 ) -> Result<Prediction, PredictError> {
-    Ok(sample(nodes, None, options, progress)?.0)
+    Ok(sample(JobNoise::from_nodes(nodes), options, progress)?.0)
 }
 
 /// As [`predict`], with additional noise that strikes all nodes at the same time, whatever the mode of the other noise.
@@ -195,26 +206,43 @@ pub fn predict_in_step(
     options: &Options,
     progress: Progress<'_>,
 ) -> Result<Prediction, PredictError> {
-    Ok(sample(nodes, Some(common), options, progress)?.0)
+    Ok(sample(JobNoise { common: Some(common), ..JobNoise::from_nodes(nodes) }, options, progress)?.0)
 }
 
-/// As [`predict`], with the runs behind each point. `common` strikes all nodes at the same time, whatever the mode of the other
-/// noise; messages do not support it.
+/// The noise of a job's nodes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct JobNoise<'a> {
+    pub nodes: &'a [NodeNoise],
+    /// Noise that all nodes have at the same time, whatever the mode of the other noise; messages do not support it.
+    pub common: Option<&'a NodeNoise>,
+    /// The recorded nodes, in which resampled blocks are chosen. Nodes that are changed in several ways are resampled alike, so that
+    /// their differences are paired.
+    pub recorded: &'a [NodeNoise],
+}
+
+impl<'a> JobNoise<'a> {
+    /// Nodes as they were recorded.
+    pub(crate) fn from_nodes(nodes: &'a [NodeNoise]) -> Self {
+        Self { nodes, common: None, recorded: nodes }
+    }
+}
+
+/// As [`predict`], with the runs behind each point.
 ///
 /// # Errors
 /// As for [`predict`].
 pub(crate) fn sample(
-    nodes: &[NodeNoise],
-    common: Option<&NodeNoise>,
+    noise: JobNoise<'_>,
     options: &Options,
     progress: Progress<'_>,
 ) -> Result<(Prediction, Vec<Sample>), PredictError> {
+    let JobNoise { nodes, common, .. } = noise;
     let jobs = options.jobs()?;
     nodes.iter().try_for_each(|node| check_span(node, options.quantum))?;
     if let Some(messages) = &options.messages {
         return match common {
             Some(_) => Err(PredictError::Common),
-            None => messages::predict(nodes, options, messages, progress),
+            None => messages::predict(noise, options, messages, progress),
         };
     }
     let program = program(clocks(nodes)?, common.map(clock).transpose()?, options.quantum)?;
@@ -230,19 +258,14 @@ pub(crate) fn sample(
     drop(program);
     let mut replicates = Vec::new();
     for number in 0..affordable {
-        replicates.push(replicate(nodes, common, options, &jobs, number, &tick)?);
+        replicates.push(replicate(noise, options, &jobs, number, &tick)?);
     }
     let silent_ns = options.quantum.as_nanos() as f64;
     let runs: Vec<Run> = chains.iter().map(|chains| Run::average(chains)).collect();
     let of_scale = |(scale, chains): (usize, &Vec<Run>)| {
-        let resampled = replicates.iter().map(|runs| Some(runs.as_ref()?[scale].mean_ns()));
-        Sample {
-            silent_ns,
-            noisy_ns: vec![runs[scale].mean_ns()],
-            chains_ns: chains.iter().map(Run::mean_ns).collect(),
-            resampled_ns: resampled.collect(),
-            longer: 1.0,
-        }
+        let means = |chains: &[Run]| chains.iter().map(Run::mean_ns).collect();
+        let resampled = replicates.iter().map(|scales| Some(means(&scales.as_ref()?[scale])));
+        Sample { silent_ns, recorded_ns: means(chains), resampled_ns: resampled.collect(), longer: 1.0 }
     };
     let samples: Vec<Sample> = chains.iter().enumerate().map(of_scale).collect();
     let replicates = replicates.iter().flatten().count() as u64;
@@ -271,30 +294,29 @@ fn program(nodes: Vec<Node>, common: Option<Node>, quantum: Nanos) -> Result<Pro
 /// Called when a run is done; fails if that stops the prediction.
 type Tick<'a> = &'a (dyn Fn() -> Result<(), PredictError> + Sync);
 
-/// One resampled run of every scale; `None` if the draw left no useful time at all.
+/// The chains of one resampled run of every scale; `None` if the draw left no useful time at all.
 fn replicate(
-    nodes: &[NodeNoise],
-    common: Option<&NodeNoise>,
+    noise: JobNoise<'_>,
     options: &Options,
     jobs: &[Job],
     number: u64,
     tick: Tick<'_>,
-) -> Result<Option<Vec<Run>>, PredictError> {
+) -> Result<Option<Vec<Vec<Run>>>, PredictError> {
     let anew = |(source, node): (usize, &NodeNoise)| {
         let blocks = Blocks::from_node(node, options.quantum)?;
-        Node::new(&blocks.resample(node, &Draws::new(options.seed, &[stream::BLOCKS, number, source as u64])))
+        let draws = Draws::new(options.seed, &[stream::BLOCKS, number, source as u64]);
+        Node::new(&blocks.resample(node, noise.recorded.get(source).unwrap_or(node), &draws))
     };
     // The common noise was part of the first node, so it uses the same blocks.
-    let common = common.map(|common| anew((0, common))).transpose();
-    let resampled = nodes.par_iter().enumerate().map(anew).collect::<Result<Vec<_>, _>>();
+    let common = noise.common.map(|common| anew((0, common))).transpose();
+    let resampled = noise.nodes.par_iter().enumerate().map(anew).collect::<Result<Vec<_>, _>>();
     let (Ok(resampled), Ok(common)) = (resampled, common) else {
         jobs.iter().try_for_each(|_| tick())?;
         return Ok(None);
     };
     let seed = Draws::new(options.seed, &[stream::SEEDS]).at(number);
     let jobs: Vec<Job> = jobs.iter().map(|job| Job { seed, ..*job }).collect();
-    let chains = run_all(&program(resampled, common, options.quantum)?, &jobs, tick)?;
-    Ok(Some(chains.iter().map(|chains| Run::average(chains)).collect()))
+    Ok(Some(run_all(&program(resampled, common, options.quantum)?, &jobs, tick)?))
 }
 
 /// The names of the random streams under the prediction's seed, different from those of the simulator.

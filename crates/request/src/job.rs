@@ -28,8 +28,8 @@ pub struct JobArgs {
     /// With --sync start: each node's noise trace runs faster or slower by up to this many parts per million.
     #[arg(long, default_value_t = 0.0, value_name = "PPM")]
     pub drift: f64,
-    /// Number of phases to simulate. With messages, fewer are run at large scales, to bound the run time [default: 2000; for `advise` 1000;
-    /// with --emulate 200].
+    /// Number of phases to simulate. With messages, fewer are run at large scales, to bound the run time [default: 2000, at few ranks more;
+    /// for `advise` 1000; with --emulate 200].
     #[arg(long, value_name = "N")]
     pub phases: Option<u64>,
     /// Random seed; equal seeds give equal results.
@@ -44,27 +44,32 @@ pub struct Defaults {
     pub ranks: Vec<u64>,
     /// Number of phases.
     pub phases: u64,
+    /// Minimum number of phases of all ranks together, if none are asked for.
+    pub rank_phases: u64,
 }
+
+/// That many phases of all ranks together that chance hardly adds to what a minute's trace leaves open.
+const RANK_PHASES: u64 = 500_000;
 
 impl Defaults {
     /// The defaults of `predict`.
     pub fn for_prediction() -> Self {
-        Self { ranks: RankList::doubling(16, 2048).0, phases: 2000 }
+        Self { ranks: RankList::doubling(16, 2048).0, phases: 2000, rank_phases: RANK_PHASES }
     }
 
     /// The defaults of `study` and `report`, whose curves go up to the size of the largest machines.
     pub fn for_study() -> Self {
-        Self { ranks: RankList::doubling(16, 1 << 20).0, phases: 2000 }
+        Self { ranks: RankList::doubling(16, 1 << 20).0, phases: 2000, rank_phases: RANK_PHASES }
     }
 
     /// The defaults of `advise`, which simulates the job once or more for each source and mitigation.
     pub fn for_advice() -> Self {
-        Self { ranks: vec![4096], phases: 1000 }
+        Self { ranks: vec![4096], phases: 1000, rank_phases: 0 }
     }
 
     /// The defaults of `replay --emulate`, which plays its phases in real time.
     pub fn for_emulation() -> Self {
-        Self { ranks: RankList::doubling(16, 2048).0, phases: 200 }
+        Self { ranks: RankList::doubling(16, 2048).0, phases: 200, rank_phases: 0 }
     }
 }
 
@@ -81,7 +86,15 @@ impl JobArgs {
         }
         let ranks = self.ranks.as_ref().map_or_else(|| defaults.ranks.clone(), |list| list.0.clone());
         let sync = self.sync_mode()?;
-        Ok(Options { quantum: self.quantum, sync, phases, seed: self.seed, ..Options::new(ranks) })
+        let rank_phases = if self.phases.is_some() { 0 } else { defaults.rank_phases };
+        Ok(Options {
+            quantum: self.quantum,
+            sync,
+            phases,
+            rank_phases,
+            seed: self.seed,
+            ..Options::new(ranks)
+        })
     }
 
     /// How the noise of the nodes lines up, with skew and drift.

@@ -8,7 +8,7 @@ use quell_recording::{Nanos, SourceKind};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::predict::{Options, PredictError};
+use crate::predict::{JobNoise, Options, PredictError};
 use crate::whatif::{AttributedNoise, Job, Kind, Ran};
 
 /// One scale with one CPU of each node left to the system.
@@ -85,7 +85,7 @@ pub(super) fn leave(
                 true => node.weighed(|kind| if is_movable(&node.kinds()[kind]) { 0.0 } else { 1.0 }).noise(),
             })
             .collect();
-        Job::Phases(options.clone()).run(&noise, None, crate::NO_PROGRESS)
+        Job::Phases(options.clone()).run(JobNoise::from_nodes(&noise))
     };
     let (as_is, moved) = (quiet(false)?, quiet(true)?);
     let longer = cpus as f64 / (cpus - 1) as f64;

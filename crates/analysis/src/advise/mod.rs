@@ -9,7 +9,7 @@ mod tests;
 
 use quell_recording::{Cpu, SourcePattern};
 
-use crate::predict::PredictError;
+use crate::predict::{JobNoise, PredictError};
 use crate::whatif::{AttributedNoise, Job, Ran, SelectedSources, costs, run_with, switches};
 
 pub use best::Best;
@@ -100,7 +100,7 @@ pub fn advise(question: &Question<'_>, progress: &(dyn Fn(u64, u64) + Sync)) -> 
     let leaving = match apart && fewer.iter().all(|node| node.cpus().next().is_some()) {
         true => {
             let noise: Vec<_> = fewer.iter().map(AttributedNoise::noise).collect();
-            Some(Base { nodes: &fewer, job, ran: job.run(&noise, None, crate::NO_PROGRESS)? })
+            Some(Base { nodes: &fewer, job, ran: job.run(JobNoise::from_nodes(&noise))? })
         }
         // All recorded CPUs compute already, so noise that moves leaves all of them.
         false if !compute.is_empty() && !apart => Some(Base { nodes, job, ran: base.ran.clone() }),

@@ -132,8 +132,8 @@ pub struct Point {
     /// 100 × (mean phase − base) / base (De et al. 2008, eq. 3).
     #[column(key, sweep)]
     pub slowdown_percent: f64,
-    /// 95 % confidence interval of the slowdown, low and high, in percent.
-    #[column(title = "95 % interval", absent = "not resampled", sweep)]
+    /// 95 % confidence interval of the slowdown, low and high, in percent; absent where the traces do not resolve it.
+    #[column(title = "95 % interval", absent = "not resolved", sweep)]
     pub ci95_percent: Option<[f64; 2]>,
     /// The longest phase, in nanoseconds. With messages, where phases overlap, the longest mean phase of one of the runs.
     #[column(title = "longest phase", page, sweep)]

@@ -1,7 +1,5 @@
 //! Phases that end with messages, on the LogGOPS engine.
 
-pub(crate) mod interval;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -14,8 +12,9 @@ use crate::Progress;
 use crate::stats::mean;
 
 use super::assemble::{self, Resampled, Support};
+use super::interval;
 use super::resample::Blocks;
-use super::{NodeNoise, Options, Point, PredictError, Prediction, Sample, stream};
+use super::{JobNoise, NodeNoise, Options, Point, PredictError, Prediction, Sample, stream};
 
 /// The messages that end each phase.
 ///
@@ -29,11 +28,9 @@ use super::{NodeNoise, Options, Point, PredictError, Prediction, Sample, stream}
 /// With [`SyncMode::Phase`] each phase is a run of its own, with all nodes at one place, a new one in each.
 ///
 /// # Confidence
-/// Phases are split evenly over up to twenty independent runs, each with its own starts; up to twenty more use
-/// resampled traces, a new one each (see [`predict`](super::predict)), and are longer if that is affordable. If the means of
-/// n runs of k phases have the variance v, chance alone gives those of k' phases v·k/k'. The variance of theirs above that
-/// comes from the traces. So the interval is the mean ± t times the root of that excess (at least 0) plus v / n, the variance by
-/// chance of the mean, with Student's t for one degree of freedom less than there are resampled runs.
+/// Phases are split evenly over up to twenty independent runs, each with its own starts; up to forty more use
+/// resampled traces, a new one each (see [`predict`](super::predict)). If the means of runs of k phases have the variance v, chance alone
+/// gives those of k' phases v·k/k', which is taken out of the variance of the resampled runs.
 ///
 /// A scale may cost sixty million events, some three seconds of CPU time; three quarters of them are for resampled runs. Larger scales
 /// run fewer phases, then fewer runs, and below eight runs there is no interval. At least one phase always runs.
@@ -53,8 +50,10 @@ const EFFORT: u64 = 60_000_000;
 const NS_OF_EVENT: u64 = 50;
 /// Maximum cost of one phase, in events.
 const EFFORT_OF_ONE: u64 = 500_000_000;
-/// Maximum number of runs of each kind, if there are that many phases …
+/// Maximum number of runs on the recorded traces, if there are that many phases, …
 const MOST_RUNS: u64 = 20;
+/// … of runs on resampled ones, …
+const MOST_RESAMPLED: u64 = 40;
 /// … and minimum number of runs for an interval.
 const FEWEST_RUNS: u64 = interval::FEWEST as u64;
 
@@ -78,9 +77,9 @@ struct Runs {
 }
 
 impl Runs {
-    /// Splits `phases` over up to [`MOST_RUNS`] runs, each of at most the requested number of phases.
-    fn new(phases: u64, options: &Options, params: &Params) -> Result<Self, PredictError> {
-        let count = phases.clamp(1, MOST_RUNS);
+    /// Splits `phases` over up to `most` runs, each of at most the requested number of phases.
+    fn new(phases: u64, most: u64, options: &Options, params: &Params) -> Result<Self, PredictError> {
+        let count = phases.clamp(1, most);
         let phases = (phases / count).clamp(1, options.phases);
         let iterations = if options.sync == SyncMode::Phase { 1 } else { phases as u32 };
         let steps = pattern::by_name("bsp", &Params { iterations, ..params.clone() })?;
@@ -95,11 +94,12 @@ impl Runs {
 
 /// Predicts as [`predict`](super::predict) does.
 pub(super) fn predict(
-    nodes: &[NodeNoise],
+    noise: JobNoise<'_>,
     options: &Options,
     messages: &Messages,
     progress: Progress<'_>,
 ) -> Result<(Prediction, Vec<Sample>), PredictError> {
+    let nodes = noise.nodes;
     if options.sync.drift_ppm() != 0.0 {
         return Err(PredictError::Drift);
     }
@@ -118,14 +118,13 @@ pub(super) fn predict(
     };
     let noisy = scales.par_iter().map(each).collect::<Result<Vec<Vec<f64>>, PredictError>>()?;
     drop(clocks);
-    let (resampled, tally) = resample(nodes, &scales, &engine)?;
+    let (resampled, tally) = resample(noise, &scales, &engine)?;
     let support = Support::from_nodes(nodes, options);
     let samples = scales.iter().zip(silent).zip(noisy.into_iter().zip(resampled));
     let samples: Vec<Sample> = samples
-        .map(|((scale, silent_ns), (noisy_ns, resampled_ns))| Sample {
+        .map(|((scale, silent_ns), (recorded_ns, resampled_ns))| Sample {
             silent_ns,
-            noisy_ns,
-            chains_ns: Vec::new(),
+            recorded_ns,
             resampled_ns,
             longer: scale.longer(),
         })
@@ -170,9 +169,10 @@ fn scale(options: &Options, messages: &Messages, ranks: u64) -> Result<Scale, Pr
         return Err(PredictError::TooLarge { op, ranks, events, most });
     }
     let affordable = EFFORT / options.effort_divisor.max(1) / events;
-    let runs = Runs::new((affordable / 4).clamp(1, options.phases), options, &params)?;
+    let runs = Runs::new((affordable / 4).clamp(1, options.phases), MOST_RUNS, options, &params)?;
     let resamples = options.replicates > 0 && runs.count >= FEWEST_RUNS;
-    let resampled = resamples.then(|| Runs::new(affordable / 4 * 3, options, &params)).transpose()?;
+    let most = options.replicates.min(MOST_RESAMPLED);
+    let resampled = resamples.then(|| Runs::new(affordable / 4 * 3, most, options, &params)).transpose()?;
     Ok(Scale { ranks: ranks as u32, events, runs, resampled })
 }
 
@@ -311,11 +311,11 @@ impl Engine<'_> {
 }
 
 /// The mean phase of each run on resampled traces.
-type OfScale = Vec<Option<f64>>;
+type OfScale = Vec<Option<Vec<f64>>>;
 
 /// The mean phases of each scale's runs on resampled traces, `None` if a trace left no useful time, and the number of traces.
 fn resample(
-    nodes: &[NodeNoise],
+    noise: JobNoise<'_>,
     scales: &[Scale],
     engine: &Engine<'_>,
 ) -> Result<(Vec<OfScale>, Resampled), PredictError> {
@@ -324,9 +324,10 @@ fn resample(
     let mut means = vec![Vec::new(); scales.len()];
     let mut done = 0;
     for number in 0..tried {
-        let anew = nodes.par_iter().enumerate().map(|(source, node)| {
+        let anew = noise.nodes.par_iter().enumerate().map(|(source, node)| {
             let draws = Draws::new(options.seed, &[stream::BLOCKS, number, source as u64]);
-            Node::new(&Blocks::from_node(node, options.quantum)?.resample(node, &draws))
+            let recorded = noise.recorded.get(source).unwrap_or(node);
+            Node::new(&Blocks::from_node(node, options.quantum)?.resample(node, recorded, &draws))
         });
         let here = |scale: &Scale| scale.resampled.as_ref().filter(|runs| number < runs.count).is_some();
         // A draw can leave no useful time at all.
@@ -347,14 +348,14 @@ fn resample(
             runs.map(|runs| engine.run(scale, runs, &clocks, MOST_RUNS + number)).transpose()
         };
         let found = scales.par_iter().map(run).collect::<Result<Vec<_>, _>>()?;
-        means.iter_mut().zip(found).for_each(|(means, mean)| means.extend(mean.map(Some)));
+        means.iter_mut().zip(found).for_each(|(means, mean)| means.extend(mean.map(|mean| Some(vec![mean]))));
     }
     Ok((means, Resampled { done, tried }))
 }
 
 fn point(scale: &Scale, sample: &Sample, support: &Support) -> Point {
-    let (silent, noisy) = (sample.silent_ns, &sample.noisy_ns);
-    let mean_phase_ns = mean(noisy.iter().copied()).unwrap_or(0.0);
+    let (silent, recorded) = (sample.silent_ns, &sample.recorded_ns);
+    let mean_phase_ns = mean(recorded.iter().copied()).unwrap_or(0.0);
     let slowdown = |phase: f64| if silent > 0.0 { 100.0 * (phase - silent) / silent } else { 0.0 };
     Point {
         ranks: scale.ranks.into(),
@@ -364,7 +365,7 @@ fn point(scale: &Scale, sample: &Sample, support: &Support) -> Point {
         mean_phase_ns,
         slowdown_percent: slowdown(mean_phase_ns),
         ci95_percent: sample.slowdown_interval(),
-        max_phase_ns: noisy.iter().copied().fold(0.0, f64::max).round() as u64,
+        max_phase_ns: recorded.iter().copied().fold(0.0, f64::max).round() as u64,
         supported: support.holds(scale.ranks.into()),
     }
 }

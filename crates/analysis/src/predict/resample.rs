@@ -4,6 +4,7 @@ use quell_recording::{Detour, Nanos, Span, Trace};
 use quell_sim::{BspError, Draws};
 
 use super::NodeNoise;
+use super::tail::Tail;
 
 /// A node's span, cut into blocks for the bootstrap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,25 +30,72 @@ impl Blocks {
     }
 
     /// Draws as much trace again from blocks that begin anywhere (past the end the trace wraps around to its start), the
-    /// same blocks for all CPUs.
+    /// same blocks for all CPUs. Of some places a block begins at the one that matches best what is before it: where the last detours
+    /// of all CPUs began as long ago (matched blocks: Carlstein, Do, Hall, Hesterberg & Künsch, Bernoulli 4, 1998). Otherwise detours of
+    /// a regular noise would follow one another at the joints as they never do.
+    ///
+    /// The longest detours get durations drawn from their [`Tail`].
+    ///
+    /// Places and tail are those of `recorded`, which is `node` itself, or what it was before noise was taken out of it.
     ///
     /// A detour stays whole and belongs to the block in which it begins: cutting it would weaken exactly the detours
     /// that matter at scale. A detour that it then overlaps comes after it.
-    pub(crate) fn resample(self, node: &NodeNoise, draws: &Draws) -> Vec<Trace> {
+    pub(crate) fn resample(self, node: &NodeNoise, recorded: &NodeNoise, draws: &Draws) -> Vec<Trace> {
         let whole = self.span.length().as_nanos();
+        let durations = Draws::new(draws.at(u64::MAX), &[]);
+        let tail = Tail::from_traces(&recorded.traces)
+            .map(|tail| tail.again(&Draws::new(durations.at(u64::MAX), &[])));
+        let all: Vec<_> = recorded.traces.iter().map(|trace| self.noise(trace)).collect();
+        let blocks = self.matched(&all, draws);
+        let longest = |noise: &Vec<(u64, Nanos)>| -> Vec<(u64, Nanos)> {
+            let of_tail = |detour: &&(u64, Nanos)| tail.is_some_and(|tail| tail.holds(detour.1));
+            noise.iter().filter(of_tail).copied().collect()
+        };
+        let longest: Vec<_> = all.iter().map(longest).collect();
         node.traces
             .iter()
             .map(|trace| {
                 let noise = self.noise(trace);
+                let recorded = recorded.traces.iter().position(|recorded| recorded.cpu == trace.cpu);
+                let longest = recorded.map_or(&[][..], |at| &longest[at]);
                 let mut detours = Vec::with_capacity(noise.len() + noise.len() / 8);
-                let places = (0..whole).step_by(usize::try_from(self.length).unwrap_or(usize::MAX));
-                for (block, place) in places.enumerate() {
-                    let from = draws.below(block as u64, whole);
-                    copy(&noise, (from, self.length.min(whole - place), whole), place, &mut detours);
+                for &(place, from) in &blocks {
+                    let duration = |(start, duration): (u64, Nanos)| match (tail, holding(longest, start)) {
+                        (Some(tail), Some((start, recorded))) => {
+                            let redrawn = tail.redraw(recorded, durations.at(place.wrapping_add(start)));
+                            scaled(duration, redrawn, recorded)
+                        }
+                        _ => duration,
+                    };
+                    let part = (from, self.length.min(whole - place), whole);
+                    copy(&noise, part, place, duration, &mut detours);
                 }
                 Trace { cpu: trace.cpu, span: Span { start: Nanos::ZERO, end: self.span.length() }, detours }
             })
             .collect()
+    }
+
+    /// Each block's place in the drawn trace, and where it begins in the recorded one.
+    fn matched(self, all: &[Vec<(u64, Nanos)>], draws: &Draws) -> Vec<(u64, u64)> {
+        let whole = self.span.length().as_nanos();
+        let since = |from: u64| all.iter().map(move |noise| since(noise, from, whole));
+        let mut blocks: Vec<(u64, u64)> = Vec::new();
+        for place in (0..whole).step_by(usize::try_from(self.length).unwrap_or(usize::MAX)) {
+            let number = blocks.len() as u64 * CANDIDATES;
+            let mut candidates = (number..number + CANDIDATES).map(|draw| draws.below(draw, whole));
+            let from = match blocks.last() {
+                None => candidates.next(),
+                Some((_, before)) => {
+                    let end = (before + self.length) % whole;
+                    let apart = |from: &u64| -> u64 {
+                        since(*from).zip(since(end)).map(|(one, other)| one.abs_diff(other)).sum()
+                    };
+                    candidates.min_by_key(apart)
+                }
+            };
+            blocks.extend(from.map(|from| (place, from)));
+        }
+        blocks
     }
 
     /// The noise that begins within the span, as (start relative to the span, duration).
@@ -61,11 +109,39 @@ impl Blocks {
     }
 }
 
+/// Number of places from which that of a block is chosen.
+const CANDIDATES: u64 = 16;
+
+/// The time from the beginning of the last detour to this moment; past the start the trace wraps around to its end.
+fn since(noise: &[(u64, Nanos)], now: u64, whole: u64) -> u64 {
+    let before = noise.partition_point(|detour| detour.0 < now);
+    match (before.checked_sub(1).and_then(|last| noise.get(last)), noise.last()) {
+        (Some((start, _)), _) => now - start,
+        (None, Some((start, _))) => now + whole - start,
+        (None, None) => 0,
+    }
+}
+
+/// The detour that has not ended at this moment.
+fn holding(noise: &[(u64, Nanos)], now: u64) -> Option<(u64, Nanos)> {
+    let before = noise.partition_point(|detour| detour.0 <= now).checked_sub(1)?;
+    let &(start, duration) = noise.get(before)?;
+    (now - start < duration.as_nanos()).then_some((start, duration))
+}
+
+/// `duration` × `new` / `old`: what is left of a detour after noise was taken out of it grows as the whole does.
+fn scaled(duration: Nanos, new: Nanos, old: Nanos) -> Nanos {
+    let of_old =
+        u128::from(duration.as_nanos()) * u128::from(new.as_nanos()) / u128::from(old.as_nanos().max(1));
+    Nanos::from_nanos(u64::try_from(of_old).unwrap_or(u64::MAX))
+}
+
 /// Copies the detours that begin in the `length` nanoseconds after `from`, modulo `whole`, to `place`.
 fn copy(
     noise: &[(u64, Nanos)],
     (from, length, whole): (u64, u64, u64),
     place: u64,
+    drawn: impl Fn((u64, Nanos)) -> Nanos,
     detours: &mut Vec<Detour>,
 ) {
     let below = |start| noise.partition_point(|detour| detour.0 < start);
@@ -74,7 +150,8 @@ fn copy(
     for &(start, duration) in noise[to_end].iter().chain(&noise[round]) {
         let way = if start >= from { start - from } else { start + whole - from };
         let free = detours.last().map_or(Nanos::ZERO, Detour::end);
-        detours.push(Detour { start: Nanos::from_nanos(place + way).max(free), duration, own: false });
+        let (start, duration) = (Nanos::from_nanos(place + way).max(free), drawn((start, duration)));
+        detours.push(Detour { start, duration, own: false });
     }
 }
 
@@ -101,11 +178,51 @@ mod tests {
         let node = node();
         let blocks = Blocks::from_node(&node, Nanos::from_nanos(50)).unwrap();
         assert_eq!(blocks.length, 1_000);
-        let traces = blocks.resample(&node, &Draws::new(1, &[]));
+        let traces = blocks.resample(&node, &node, &Draws::new(1, &[]));
         assert_eq!(traces[0].detours, traces[1].detours);
         assert_eq!(traces[0].span.length(), Nanos::from_nanos(100_000));
         assert!((980..=1_020).contains(&traces[0].detours.len()), "{}", traces[0].detours.len());
         assert!(traces[0].detours.windows(2).all(|pair| pair[0].end() <= pair[1].start));
+    }
+
+    /// Durations are redrawn from a tail, the same for a trace and for what is left of it.
+    #[test]
+    fn what_is_left_of_a_trace_is_resampled_as_the_trace() {
+        let ns = Nanos::from_nanos;
+        let draws = Draws::new(5, &[]);
+        let exponential =
+            |at: u64| (-((draws.at(at) >> 11) as f64 + 0.5).ln() + 53f64 * 2f64.ln()) * 40_000.0;
+        let detour = |at: u64| Detour {
+            start: ns(1_000_000 * at + draws.below(at, 9) * 1_000),
+            duration: ns(2 * exponential(at) as u64 + 2_000),
+            own: false,
+        };
+        let whole: Vec<Detour> = (0..1_000).map(detour).collect();
+        // The first half of each detour is gone.
+        let second = |detour: &Detour| Detour {
+            start: ns(detour.start.as_nanos() + detour.duration.as_nanos() / 2),
+            duration: ns(detour.duration.as_nanos() / 2),
+            own: false,
+        };
+        let halves = whole.iter().map(second).collect();
+        let of = |detours| {
+            let trace = Trace { cpu: Cpu(0), span: Span { start: ns(0), end: ns(1_000_000_000) }, detours };
+            NodeNoise { name: "n".to_owned(), traces: vec![trace], limits: Vec::new() }
+        };
+        let (whole, half) = (of(whole), of(halves));
+        let blocks = Blocks::from_node(&whole, ns(1_000_000)).unwrap();
+        let longest = |node: &NodeNoise, seed| {
+            let trace = &blocks.resample(node, &whole, &Draws::new(seed, &[]))[0];
+            trace.detours.iter().map(|detour| detour.duration.as_nanos()).max().unwrap()
+        };
+        let recorded = whole.traces[0].detours.iter().map(|detour| detour.duration.as_nanos()).max().unwrap();
+        let mut drawn = 0;
+        for seed in 0..20 {
+            let (all, left) = (longest(&whole, seed), longest(&half, seed));
+            assert!(all.abs_diff(2 * left) <= 4 || all.abs_diff(2 * left) < all / 50, "{all} {left}");
+            drawn += u32::from(all > recorded);
+        }
+        assert!((1..=19).contains(&drawn), "{drawn}");
     }
 
     #[test]
@@ -113,6 +230,6 @@ mod tests {
         let blocks = Blocks::from_node(&node(), Nanos::from_secs(1)).unwrap();
         assert_eq!(blocks.length, 25_000);
         assert!(blocks.too_short_for(Nanos::from_secs(1)));
-        assert!(!blocks.resample(&node(), &Draws::new(1, &[]))[0].detours.is_empty());
+        assert!(!blocks.resample(&node(), &node(), &Draws::new(1, &[]))[0].detours.is_empty());
     }
 }

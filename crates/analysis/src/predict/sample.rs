@@ -1,20 +1,18 @@
 //! The runs behind a point, for comparing two predictions: equal options and seed make equal draws, so differences are paired.
 
-use super::{half_width, half_width_of_mean};
-use crate::stats::{ascending, mean, median_low, type7_higher, type7_lower};
+use super::interval::Means;
+use crate::stats::mean;
 
-/// Mean phases of one scale's runs, in nanoseconds.
+/// Mean phases of one scale's runs, in nanoseconds. Each run is split into chains: independent runs of equal length.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Sample {
     /// The mean phase without noise.
     pub silent_ns: f64,
-    /// The mean phase of each run on the recorded traces; without messages one run covers all phases.
-    pub noisy_ns: Vec<f64>,
-    /// The mean phase of each chain of that one run.
-    pub chains_ns: Vec<f64>,
-    /// The mean phase of each run on resampled traces; `None` if the traces left no useful time.
-    pub resampled_ns: Vec<Option<f64>>,
-    /// The ratio of the length of runs on resampled traces to that of the others.
+    /// The mean phase of each chain on the recorded traces.
+    pub recorded_ns: Vec<f64>,
+    /// For each run on resampled traces the mean phase of each chain; `None` if the traces left no useful time.
+    pub resampled_ns: Vec<Option<Vec<f64>>>,
+    /// The ratio of the length of a chain on resampled traces to that of one on the recorded traces.
     pub longer: f64,
 }
 
@@ -25,61 +23,67 @@ pub(crate) struct Difference {
     pub ci95: Option<[f64; 2]>,
 }
 
+/// Maximum width of an interval, in percentage points, that says something about a figure of any size.
+const NARROW: f64 = 0.1;
+/// Maximum ratio of the ends of an interval that says something about a slowdown.
+const WITHIN: f64 = 10.0;
+
 impl Sample {
     /// 100 × (mean − silent) / silent.
     pub(crate) fn slowdown_percent(&self) -> f64 {
-        self.percent(mean(self.noisy_ns.iter().copied()).unwrap_or(0.0))
+        self.percent(mean(self.recorded_ns.iter().copied()).unwrap_or(0.0))
     }
 
-    /// The 95 % confidence interval of the slowdown, which is not negative.
+    /// The 95 % confidence interval of the slowdown, which is not negative. It is left out if its ends differ by an order of magnitude:
+    /// then the traces do not resolve the slowdown.
     pub(crate) fn slowdown_interval(&self) -> Option<[f64; 2]> {
-        let silent = Self {
-            silent_ns: self.silent_ns,
-            noisy_ns: vec![self.silent_ns; self.noisy_ns.len()],
-            chains_ns: vec![self.silent_ns; self.chains_ns.len()],
-            resampled_ns: vec![Some(self.silent_ns); self.resampled_ns.len()],
-            longer: self.longer,
-        };
-        Some(self.gain(&silent).ci95?.map(|end| end.max(0.0)))
+        let [low, high] = self.interval(None)?;
+        let (low, high) = (low.min(self.slowdown_percent()).max(0.0), high.max(self.slowdown_percent()));
+        (high <= WITHIN * low || high - low <= NARROW).then_some([low, high])
     }
 
     fn percent(&self, phase_ns: f64) -> f64 {
         if self.silent_ns > 0.0 { 100.0 * (phase_ns - self.silent_ns) / self.silent_ns } else { 0.0 }
     }
 
-    /// The gain of `other`, drawn with the same options and seed: by how many percentage points its slowdown is lower.
-    ///
-    /// As for a prediction: with one run the interval has the 2.5 % and 97.5 % points of the resampled differences, shifted so that
-    /// their median is the difference, and is at least the interval by chance of a mean of the run's chains; with several runs it is
-    /// Student's (see [`super::Messages`]).
+    /// The gain of `other`, drawn with the same options and seed: by how many percentage points its slowdown is lower. Its interval is left
+    /// out if it is wider than twice this slowdown: then the traces do not resolve the gain.
     pub(crate) fn gain(&self, other: &Self) -> Difference {
-        let value = self.slowdown_percent() - other.slowdown_percent();
-        let pair = |mine: f64, theirs: f64| self.percent(mine) - other.percent(theirs);
-        let pairs = |mine: &[f64], theirs: &[f64]| -> Vec<f64> {
-            mine.iter().zip(theirs).map(|(mine, theirs)| pair(*mine, *theirs)).collect()
-        };
-        let resampled = self.resampled_ns.iter().zip(&other.resampled_ns);
-        let resampled: Vec<f64> =
-            resampled.filter_map(|(mine, theirs)| Some(pair((*mine)?, (*theirs)?))).collect();
-        let ci95 = if self.noisy_ns.len() > 1 {
-            let noisy = pairs(&self.noisy_ns, &other.noisy_ns);
-            half_width(&noisy, &resampled, self.longer).map(|half| [value - half, value + half])
-        } else {
-            let half = half_width_of_mean(&pairs(&self.chains_ns, &other.chains_ns)).unwrap_or(0.0);
-            middle(value, resampled).map(|[low, high]| [low.min(value - half), high.max(value + half)])
-        };
-        Difference { value, ci95 }
+        let resolves = |[low, high]: &[f64; 2]| high - low <= (2.0 * self.slowdown_percent()).max(NARROW);
+        Difference {
+            value: self.slowdown_percent() - other.slowdown_percent(),
+            ci95: self.interval(Some(other)).filter(resolves),
+        }
     }
-}
 
-/// The middle 95 % of some values, both ends rounded outwards, shifted so that their median is the value: if detours are long and frequent,
-/// those that overlap at the boundaries of blocks are queued, which shifts all resampled runs by a similar amount.
-fn middle(value: f64, resampled: Vec<f64>) -> Option<[f64; 2]> {
-    let resampled = ascending(resampled);
-    let median = median_low(&resampled)?;
-    let moved = |end: f64| value + end - median;
-    let (low, high) = (type7_lower(&resampled, 0.025)?, type7_higher(&resampled, 0.975)?);
-    Some([moved(low).min(value), moved(high).max(value)])
+    /// The interval of the slowdown, less that of `other` in the same draws.
+    fn interval(&self, other: Option<&Self>) -> Option<[f64; 2]> {
+        let slowdowns = |sample: &Self, chains: &[f64]| -> Vec<f64> {
+            chains.iter().map(|chain| sample.percent(*chain)).collect()
+        };
+        let pairs = |mine: &[f64], theirs: Option<&[f64]>| {
+            let mine = slowdowns(self, mine);
+            match (other, theirs) {
+                (Some(other), Some(theirs)) => {
+                    mine.iter().zip(slowdowns(other, theirs)).map(|(mine, theirs)| mine - theirs).collect()
+                }
+                _ => mine,
+            }
+        };
+        let resampled = |run: usize| {
+            let theirs = match other {
+                Some(other) => Some(other.resampled_ns.get(run)?.as_deref()?),
+                None => None,
+            };
+            Some(pairs(self.resampled_ns[run].as_deref()?, theirs))
+        };
+        let means = Means {
+            recorded: pairs(&self.recorded_ns, other.map(|other| other.recorded_ns.as_slice())),
+            resampled: (0..self.resampled_ns.len()).filter_map(resampled).collect(),
+            longer: self.longer,
+        };
+        means.interval()
+    }
 }
 
 #[cfg(test)]
@@ -88,8 +92,8 @@ mod tests {
     use super::*;
 
     fn sample(mean: f64, resampled: Vec<Option<f64>>) -> Sample {
-        let chains_ns = Vec::new();
-        Sample { silent_ns: 100.0, noisy_ns: vec![mean], chains_ns, resampled_ns: resampled, longer: 1.0 }
+        let resampled_ns = resampled.into_iter().map(|one| one.map(|mean| vec![mean])).collect();
+        Sample { silent_ns: 100.0, recorded_ns: vec![mean], resampled_ns, longer: 1.0 }
     }
 
     #[test]
@@ -104,22 +108,18 @@ mod tests {
 
     #[test]
     fn intervals_hold_their_point() {
-        let interval = |mean, resampled: &[f64]| {
-            sample(100.0 + mean, resampled.iter().map(|one| Some(100.0 + one)).collect()).slowdown_interval()
+        let interval = |mean, lowest: f64| {
+            let hundred = (0..100).map(|one| Some(100.0 + lowest + f64::from(one)));
+            sample(100.0 + mean, hundred.collect()).slowdown_interval()
         };
-        assert_eq!(interval(5.0, &[]), None);
-        assert_eq!(interval(5.0, &[6.0, 7.0]), Some([5.0, 6.0]));
-        let hundred: Vec<f64> = (0..100).map(f64::from).collect();
-        assert_eq!(interval(80.0, &hundred), Some([33.0, 128.0]));
-        assert_eq!(interval(5.0, &hundred), Some([0.0, 53.0]), "a slowdown is not negative");
+        assert_eq!(interval(150.0, 100.0), Some([102.0, 197.0]));
+        assert_eq!(interval(99.0, 100.0), Some([99.0, 197.0]));
+        assert_eq!(interval(30.0, 0.0), None, "from nothing to more than three times as much");
     }
 
     #[test]
-    fn replicates_that_are_all_alike_leave_what_chance_does() {
-        let chains_ns: Vec<f64> = (0..8).map(|chain| if chain == 3 { 1_000.0 } else { 1_100.0 }).collect();
-        let noisy_ns = vec![mean(chains_ns.iter().copied()).unwrap()];
-        let alike = Sample { noisy_ns, chains_ns, ..sample(0.0, vec![Some(1_100.0); 20]) };
-        let [low, high] = alike.slowdown_interval().unwrap();
-        assert!(low < 970.0 && high > 1_000.0, "{low} to {high}");
+    fn a_slowdown_is_not_negative() {
+        let around = (0..100).map(|one| Some(100.0 + f64::from(one - 50) / 1_000.0)).collect();
+        assert_eq!(sample(100.01, around).slowdown_interval().unwrap()[0], 0.0);
     }
 }

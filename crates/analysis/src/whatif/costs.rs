@@ -16,7 +16,7 @@ use super::attributed_noise::AttributedNoise;
 use super::job::{Cost, Job, Ran};
 use super::source_selector::SelectedSources;
 use crate::Warning;
-use crate::predict::{Difference, NodeNoise, PredictError};
+use crate::predict::{Difference, JobNoise, NodeNoise, PredictError};
 
 /// The name of all sources together that are too small to be listed individually.
 pub const OTHERS: &str = "all others";
@@ -135,8 +135,9 @@ pub(crate) fn run_with(
         let gone = |kind| if chosen.has(kind) == keep { 1.0 } else { 0.0 };
         node.weighed(gone).noise()
     };
-    let noise: Vec<NodeNoise> = nodes.par_iter().zip(chosen).map(left).collect();
-    job.run(&noise, None, crate::NO_PROGRESS)
+    let changed: Vec<NodeNoise> = nodes.par_iter().zip(chosen).map(left).collect();
+    let recorded: Vec<NodeNoise> = nodes.par_iter().map(AttributedNoise::noise).collect();
+    job.run(JobNoise { nodes: &changed, common: None, recorded: &recorded })
 }
 
 /// The cost of each source of some nodes for a job, for at most `most` sources individually; the others count as one source.
@@ -152,7 +153,7 @@ pub fn costs(
     progress: &(dyn Fn(u64, u64) + Sync),
 ) -> Result<Costs, PredictError> {
     let noise: Vec<NodeNoise> = nodes.iter().map(AttributedNoise::noise).collect();
-    let whole = job.run(&noise, None, crate::NO_PROGRESS)?;
+    let whole = job.run(JobNoise::from_nodes(&noise))?;
     drop(noise);
     let split = job.split(nodes)?;
     let groups = groups(nodes, &split, most);

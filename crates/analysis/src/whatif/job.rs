@@ -9,10 +9,10 @@ use rayon::prelude::*;
 
 use super::attributed_noise::AttributedNoise;
 use super::culprits::ClockSources;
-use crate::Progress;
 use crate::Warning;
 use crate::predict::{
-    self, Blocks, NodeNoise, Options, PredictError, Sample, WINDOWS_PER_RANK, culprits_of_messages, stream,
+    self, Blocks, JobNoise, NodeNoise, Options, PredictError, Sample, WINDOWS_PER_RANK, culprits_of_messages,
+    stream,
 };
 
 /// A job whose cost is requested.
@@ -69,16 +69,11 @@ impl Job<'_> {
         }
     }
 
-    /// Runs the job; `common` strikes all nodes at the same time.
-    pub(crate) fn run(
-        &self,
-        nodes: &[NodeNoise],
-        common: Option<&NodeNoise>,
-        progress: Progress<'_>,
-    ) -> Result<Ran, PredictError> {
+    /// Runs the job.
+    pub(crate) fn run(&self, noise: JobNoise<'_>) -> Result<Ran, PredictError> {
         match self {
             Self::Phases(options) => {
-                let (prediction, samples) = predict::sample(nodes, common, options, progress)?;
+                let (prediction, samples) = predict::sample(noise, options, crate::NO_PROGRESS)?;
                 let cost = |point: &predict::Point| Cost {
                     slowdown_percent: point.slowdown_percent,
                     ci95_percent: point.ci95_percent,
@@ -87,8 +82,8 @@ impl Job<'_> {
                 let costs = prediction.points.iter().map(cost).collect();
                 Ok(Ran { costs, samples, warnings: prediction.warnings })
             }
-            Self::Schedule(_) if common.is_some() => Err(PredictError::Common),
-            Self::Schedule(application) => application.run(nodes),
+            Self::Schedule(_) if noise.common.is_some() => Err(PredictError::Common),
+            Self::Schedule(application) => application.run(noise),
         }
     }
 
@@ -163,24 +158,26 @@ fn add(all: &mut BTreeMap<String, f64>, shares: BTreeMap<&str, f64>, delay: u64)
 }
 
 impl Application<'_> {
-    fn run(&self, nodes: &[NodeNoise]) -> Result<Ran, PredictError> {
+    fn run(&self, noise: JobNoise<'_>) -> Result<Ran, PredictError> {
+        let nodes = noise.nodes;
         let kinds = nodes.iter().map(predict::clock).collect::<Result<Vec<_>, _>>()?;
         let silent_ns = self.play(&Noise::None)? as f64;
         let noisy = (0..self.runs).into_par_iter().map(|number| self.number(&kinds, number));
-        let noisy_ns = noisy.collect::<Result<Vec<f64>, _>>()?;
+        let recorded_ns = noisy.collect::<Result<Vec<f64>, _>>()?;
         let resampled = (0..self.runs).into_par_iter().map(|number| {
             let anew = |(source, node): (usize, &NodeNoise)| {
                 let quantum = quell_recording::Nanos::from_nanos(silent_ns as u64 / BLOCK_QUANTA);
                 let draws = Draws::new(self.seed, &[stream::BLOCKS, number, source as u64]);
-                Node::new(&Blocks::from_node(node, quantum)?.resample(node, &draws))
+                let recorded = noise.recorded.get(source).unwrap_or(node);
+                Node::new(&Blocks::from_node(node, quantum)?.resample(node, recorded, &draws))
             };
             let Ok(kinds) = nodes.iter().enumerate().map(anew).collect::<Result<Vec<_>, _>>() else {
                 return Ok(None);
             };
-            self.number(&kinds, self.runs + number).map(Some)
+            self.number(&kinds, self.runs + number).map(|mean| Some(vec![mean]))
         });
         let resampled_ns = resampled.collect::<Result<Vec<_>, PredictError>>()?;
-        let sample = Sample { silent_ns, noisy_ns, chains_ns: Vec::new(), resampled_ns, longer: 1.0 };
+        let sample = Sample { silent_ns, recorded_ns, resampled_ns, longer: 1.0 };
         let slowdown_percent = sample.slowdown_percent();
         let ci95_percent = sample.slowdown_interval();
         // As for phases: for each rank ten windows of the trace, with the job as the quantum.

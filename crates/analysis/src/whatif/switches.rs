@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::attributed_noise::AttributedNoise;
 use super::costs::{OTHERS, Source};
 use super::job::Job;
-use crate::predict::{NodeNoise, Options, PredictError};
+use crate::predict::{JobNoise, NodeNoise, Options, PredictError};
 
 /// Maximum number of switchable sources for phases without messages: each doubles the number of predictions.
 const MOST: usize = 5;
@@ -51,7 +51,7 @@ pub(crate) fn switches(
         let noise = nodes.par_iter().map(|node| {
             node.weighed(|kind| if gone(&node.kinds()[kind].family) { 0.0 } else { 1.0 }).noise()
         });
-        let ran = job.run(&noise.collect::<Vec<NodeNoise>>(), None, crate::NO_PROGRESS)?;
+        let ran = job.run(JobNoise::from_nodes(&noise.collect::<Vec<NodeNoise>>()))?;
         Ok(ran.costs.iter().map(|cost| cost.slowdown_percent).collect())
     };
     let slowdown_percent =

@@ -7,7 +7,7 @@ use quell_sim::loggops::Network;
 
 use super::*;
 use crate::attribution::fixture::{detour, recording, steal, task, tick, trace};
-use crate::predict::{self, NodeNoise, Options};
+use crate::predict::{self, JobNoise, NodeNoise, Options};
 
 /// Short ticks that take 90 % of the noise, a rare daemon with long runs, and some more.
 const BUILT: &str = r#"
@@ -67,6 +67,7 @@ fn the_order_of_sources_depends_on_the_scale_and_removal_confirms_it() {
     let share = |name: &str| costs.sources.iter().find(|one| one.source == name).unwrap();
     let all: u64 = costs.sources.iter().map(|one| one.node.total_ns).sum();
     assert!(share("tick").node.total_ns * 10 > all * 8, "{:?}", costs.sources);
+    let mut held = 0;
     for (scale, first, second) in [(0, "tick", "task:daemon"), (1, "task:daemon", "tick")] {
         let cost = |name| share(name).costs[scale];
         assert!(cost(first).part_percent > cost(second).part_percent, "{costs:?}");
@@ -80,7 +81,8 @@ fn the_order_of_sources_depends_on_the_scale_and_removal_confirms_it() {
             // Another seed, and noise in which the source never existed.
             let options = Options { seed: 99, ..options(&ranks) };
             let really = predict::predict(&[really_without(name)], &options, crate::NO_PROGRESS).unwrap();
-            let [low, high] = cost(name).without_ci95_percent.unwrap();
+            let Some([low, high]) = cost(name).without_ci95_percent else { continue };
+            held += 1;
             let left = really.points[scale].slowdown_percent;
             assert!(
                 (low..=high).contains(&left),
@@ -89,6 +91,7 @@ fn the_order_of_sources_depends_on_the_scale_and_removal_confirms_it() {
             );
         }
     }
+    assert!(held > 0, "no interval is resolved: {costs:?}");
 }
 
 #[test]
@@ -101,7 +104,7 @@ fn messages_split_and_add_up_too() {
     let costs = costs(&node, &job, 2, &|_, _| ()).unwrap();
     let parts: f64 = costs.sources.iter().map(|one| one.costs[0].part_percent).sum();
     assert!((parts - costs.scales[0].slowdown_percent).abs() < 1e-6 * parts, "{costs:?}");
-    assert!(costs.sources.iter().all(|one| one.costs[0].gain_ci95_percent.is_some()), "{costs:?}");
+    assert!(costs.sources.iter().any(|one| one.costs[0].alone_ci95_percent.is_some()), "{costs:?}");
 }
 
 #[test]
@@ -155,8 +158,8 @@ fn noise_in_step_on_all_nodes_costs_what_one_node_pays() {
         let changed = change.apply(&node, &select(&node, "task:daemon")).unwrap();
         let common = changed.common.as_ref().map(AttributedNoise::noise);
         let nodes = [changed.node.noise()];
-        let (prediction, _) =
-            predict::sample(&nodes, common.as_ref(), &options(&[4_096]), crate::NO_PROGRESS).unwrap();
+        let noise = JobNoise { common: common.as_ref(), ..JobNoise::from_nodes(&nodes) };
+        let (prediction, _) = predict::sample(noise, &options(&[4_096]), crate::NO_PROGRESS).unwrap();
         prediction.points[0].slowdown_percent
     };
     let (gone, together, apart) =

@@ -84,6 +84,7 @@ fn sum(advice: &Value, at: usize, field: &str) -> f64 {
 fn the_order_depends_on_the_scale_and_removal_confirms_each_figure() {
     let dir = tempfile::tempdir().unwrap();
     built(dir.path());
+    let mut resolved = 0;
     for (ranks, first) in [("16", "tick"), ("16384", "task:reaper")] {
         let advice = json(dir.path(), &["advise", "built.quell", "--ranks", ranks, "--json"]);
         assert_eq!(advice["sources"][0]["source"], first, "{advice:#}");
@@ -98,6 +99,10 @@ fn the_order_depends_on_the_scale_and_removal_confirms_each_figure() {
             let really = json(dir.path(), &["predict", &name, "--ranks", ranks, "--seed", "5", "--json"]);
             let left = really["points"][0]["slowdown_percent"].as_f64().unwrap();
             let interval = cost(&advice, source, 0)["without_ci95_percent"].clone();
+            if interval.is_null() {
+                continue;
+            }
+            resolved += 1;
             let [low, high] = [0, 1].map(|at| interval[at].as_f64().unwrap());
             assert!(
                 (low..=high).contains(&left),
@@ -106,6 +111,7 @@ fn the_order_depends_on_the_scale_and_removal_confirms_each_figure() {
             );
         }
     }
+    assert!(resolved >= 2, "intervals that can be held against a prediction: {resolved}");
 }
 
 #[test]

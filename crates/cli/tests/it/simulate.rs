@@ -169,7 +169,7 @@ fn messages_end_a_phase_as_they_do_in_a_simulation() {
             [&point["slowdown_percent"], &point["ci95_percent"][0], &point["ci95_percent"][1]]
                 .map(|value| value.as_f64().unwrap());
         assert!(low <= slowdown && slowdown <= high && slowdown > 0.0, "{point}");
-        assert_eq!((point["phases"].as_u64(), point["replicates"].as_u64()), (Some(60), Some(20)));
+        assert_eq!((point["phases"].as_u64(), point["replicates"].as_u64()), (Some(60), Some(40)));
     }
     assert_snapshot!(output(
         dir.path(),
