@@ -1,7 +1,9 @@
 """Counts how often the 95 % intervals of predictions hold the truth, for traces drawn from six kinds of noise.
 
 Usage: coverage.py QUELL, where QUELL is the program to run. Writes coverage.md next to this script.
-QUELL_REPRO_EFFORT=4 draws 400 traces of each kind for the usual job, and fewer for the others.
+
+QUELL_REPRO_EFFORT=4 draws 400 traces of each kind for the usual job, and fewer for the others. QUELL_REPRO_ONLY=TEXT
+does only the lines whose job and noise, such as `allreduce periodic`, contain the text, and keeps the others.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from report import Bench, Row, effort, main, say, table, write_page
+from report import HERE, Bench, Row, effort, main, say, table, write_page
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -184,6 +186,20 @@ def cells(quell: str, kind: Kind, way: Way, draws: int, pool: ThreadPoolExecutor
     return lines
 
 
+def before() -> list[list[str]]:
+    """The lines of the page as it is."""
+    page = (HERE / "coverage.md").read_text(encoding="utf-8").splitlines()
+    lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in page if line.startswith("|")]
+    return [line for line in lines if line[0] not in {HEAD[0], "---"}]
+
+
+def merged(old: list[list[str]], new: list[list[str]]) -> list[list[str]]:
+    """The old lines, with the new ones in the place of those of the same noise, job and ranks, or after them."""
+    done = {tuple(line[:3]): line for line in new}
+    kept = [done.pop(tuple(line[:3]), line) for line in old]
+    return kept + list(done.values())
+
+
 def make(bench: Bench) -> list[Row]:
     """Draws all traces, and writes the page."""
     kinds = [Kind(name, model(bench.folder, name)) for name in MODELS]
@@ -195,6 +211,8 @@ def make(bench: Bench) -> list[Row]:
             for kind in kinds:
                 if only in f"{way.words} {kind.name}":
                     lines += cells(bench.quell, kind, way, max(20, round(draws * way.part)), pool)
+    if only:
+        lines = merged(before(), lines)
     write_page("coverage", "Do 95 % intervals hold the truth?", [INTRODUCTION, table(HEAD, lines, "llrrrrrr")])
     return []
 

@@ -16,7 +16,7 @@ import matplotlib as mpl
 mpl.use("svg")
 from de_2008 import COLOURS, CURVES, HERE, LINES, MARKERS, RANKS, SYNC_WORDS, Curve, listed
 from matplotlib import pyplot as plt
-from report import Bench, Row, effort, main, say, turn, warned
+from report import DIFFERS, IN_SHAPE, Bench, Row, claim, effort, main, near, say, turn, warned
 from report.papers import DE
 
 if TYPE_CHECKING:
@@ -51,7 +51,8 @@ INTRODUCTION = """\
 Slowdown of a 1 ms compute phase by operating-system noise, after De, Kothari & Mann, *A Trace-driven Emulation
 Framework to Predict Scalability of Large Clusters in Presence of OS Jitter*, IEEE Cluster 2008. The paper ran up to
 2,048 tasks on as many processors of a Blue Gene/L, which is all but free of noise. Here quell runs the same number of
-virtual ranks in turn: the work really runs, and every detour is really burned. Written by `de_2008_emulation.py`; do
+virtual ranks in turn: the work really runs, and every detour of 1 us or more is really burned; shorter ones are
+added up. Written by `de_2008_emulation.py`; do
 not edit.
 """
 
@@ -219,6 +220,13 @@ def draw(rows: list[Found], path: Path) -> None:
     figure.savefig(path, format="svg", metadata={"Date": None, "Creator": None})
 
 
+WHY_ROW = (
+    "Emulation and simulation share clock and draws. That they agree shows that schedule, burning and pacing are "
+    "right, and says nothing of the model, whose long detours are fitted to 99 and 20 %. Detours under 1 us are added "
+    "up, not burned. The paper's Fig. 5 has barriers (eq. 2), this has none (eq. 3)."
+)
+
+
 def table_rows(rows: list[Found]) -> list[Row]:
     """What was emulated, at the largest scale: Figure 5 and Figure 6."""
     found = []
@@ -230,9 +238,10 @@ def table_rows(rows: list[Found]) -> list[Row]:
                 f"{point['slowdown_percent']:.2f} % (simulated alike: {point['predicted_percent']:.2f} %)"
                 for _, point in of
             )
-            why = "Burned and simulated noise agree: what differs from the paper is the model of its trace."
             words = f"slowdown at 2,048, {SYNC_WORDS[sync]}"
-            found.append(Row(DE, figure, f"{words}: {paper}", f"emulated, noise burned: {ours}", why))
+            holds = all(near(point["slowdown_percent"], curve.paper_percent, 1.5) for curve, point in of)
+            verdict = claim(IN_SHAPE, holds=holds) if sync == "none" else DIFFERS
+            found.append(Row(DE, figure, f"{words}: {paper}", f"emulated, noise burned: {ours}", verdict, WHY_ROW))
     return found
 
 

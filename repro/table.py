@@ -1,4 +1,4 @@
-"""Joins the rows of all pages into table.md; fails where a figure of a paper has neither a value nor a reason.
+"""Joins the rows of all pages into table.md; fails where a row lacks a value and a reason, or claims too much.
 
 Usage: table.py. The pages' scripts run before it, and leave their rows in rows/.
 """
@@ -9,7 +9,7 @@ import json
 import sys
 from collections import defaultdict
 
-from report import HERE, ROWS, Row, load, machine, table
+from report import DOES_NOT_HOLD, HERE, ROWS, Row, load, machine, table
 from report.papers import FIGURES
 
 FAILED = "**failed**: no script gave a value or a reason"
@@ -21,8 +21,14 @@ All scripts together took {:.1f} minutes. Budgets are for two CPUs that are idle
 
 INTRODUCTION = """\
 Every figure and table of the papers behind quell: what is printed there, what quell makes of it on the machine named
-below, and why they differ. Where this machine cannot show a thing, the row says so. Each page tells more, and how it
-was done. Written by `table.py` from `rows/`; do not edit. `./x repro` measures all of it again.
+below, and why they differ. Each page tells more, and how it was done. Written by `table.py` from `rows/`; do not
+edit. `./x repro` measures all of it again, and fails where a row claims what its figures do not bear out.
+
+- *reproduced*: the same figure, or the same within what the row says.
+- *in shape*: another machine's figures, in the order and direction of the paper's.
+- *differs*: other figures, for a known reason.
+- *failed*: what the paper shows did not come out here.
+- *cannot be shown here*: it takes a machine that is not at hand.
 """
 
 
@@ -44,12 +50,12 @@ def cell(text: str) -> str:
 def lines(figure: str, found: list[tuple[Row, str]]) -> list[list[str]]:
     """The lines of a figure, the failed one where there are none."""
     if not found:
-        return [[figure, "", FAILED, "", ""]]
+        return [[figure, "", FAILED, "", "", ""]]
     named = []
     for row, page in found:
         link = f"[{page.removesuffix('.md')}]({page})"
         ours = cell(row.ours) or ("not shown" if row.why.strip() else FAILED)
-        named.append([figure, cell(row.papers_value), ours, cell(row.why), link])
+        named.append([figure, cell(row.papers_value), ours, cell(row.verdict), cell(row.why), link])
     return named
 
 
@@ -83,14 +89,17 @@ def main() -> int:
     parts = ["# Papers, and what this machine shows", INTRODUCTION.rstrip()]
     for paper, figures in FIGURES.items():
         cells = [line for figure in figures for line in lines(figure, of[paper, figure])]
-        parts += [f"## {paper}", table(["what", "the paper", "quell, here", "why they differ", "page"], cells)]
+        parts += [f"## {paper}", table(["what", "the paper", "quell, here", "verdict", "why", "page"], cells)]
     parts += ["## The run", runs(left).rstrip(), f"On {machine()}. Load at the end (1, 5, 15 minutes): {load()}."]
     text = "\n\n".join(parts) + "\n"
     (HERE / "table.md").write_text(text, encoding="utf-8")
     strangers = [key for key in of if of[key] and key not in wanted]
     for key in strangers:
         print(f"table.py: rows for {key}, which is not listed in report/papers.py", file=sys.stderr)
-    return int(bool(strangers) or "**failed**" in text)
+    broken = [row for found in of.values() for row, _ in found if row.verdict.startswith(DOES_NOT_HOLD)]
+    for row in broken:
+        print(f"table.py: {row.paper}, {row.figure}: {row.verdict}: {row.ours}", file=sys.stderr)
+    return int(bool(strangers or broken) or "**failed**" in text)
 
 
 if __name__ == "__main__":

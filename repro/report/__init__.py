@@ -32,6 +32,25 @@ USUAL_EFFORT = 0.6
 ENVIRONMENT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 
+# Verdicts.
+REPRODUCED = "reproduced"
+IN_SHAPE = "in shape"
+DIFFERS = "differs"
+FAILED = "failed"
+NOT_HERE = "cannot be shown here"
+DOES_NOT_HOLD = "claimed, and does not hold: "
+
+
+def claim(verdict: str, *, holds: bool) -> str:
+    """A verdict that the figures have to bear out; `./x repro` fails where they do not."""
+    return verdict if holds else DOES_NOT_HOLD + verdict
+
+
+def near(ours: float, papers: float, factor: float) -> bool:
+    """Whether two figures differ by less than this factor."""
+    return papers / factor < ours < papers * factor
+
+
 @dataclass(frozen=True)
 class Row:
     """One figure or table of a paper, next to what quell makes of it here."""
@@ -40,6 +59,7 @@ class Row:
     figure: str
     papers_value: str
     ours: str
+    verdict: str
     why: str
 
 
