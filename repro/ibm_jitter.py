@@ -238,7 +238,7 @@ def ran(
         shrinks = before is None or now < SHRUNK * before
         rows.append(Row(IBM, one, "a graph, without numbers: spikes shrink from one to the next",
                         f"{VARIANTS[one][2]}: mean slow-down {now:.1f} %", IN_SHAPE if shrinks else FAILED,
-                        busy if shrinks else "No effect that can be told from chance. " + busy))  # fmt: skip
+                        busy if shrinks else "The difference may be chance. " + busy))  # fmt: skip
         before = now
     spread = {how: max(values) / min(values) for how, values in found.items()}
     three = {how: ", ".join(f"{value:.2f}" for value in values[:3]) for how, values in found.items()}

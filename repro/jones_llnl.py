@@ -184,8 +184,8 @@ def halo_rows(found: dict) -> list[Row]:
     full, left = (layout["times"] for layout in found["layouts"][:2])
     means = [f"{us(min(one['means_ns']))} to {us(max(one['means_ns']))} us" for one in found["layouts"][:2]]
     why = (
-        "With 1 of 2 CPUs left, the one rank exchanges with itself: the halo exchange and the free CPU cannot be told "
-        "apart. It takes 3 of 4 CPUs."
+        "With 1 of 2 CPUs left, the one rank exchanges with itself: halo exchange and free CPU are "
+        "confounded. It takes 3 of 4 CPUs."
     )
     return [
         Row(
