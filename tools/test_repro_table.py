@@ -6,13 +6,14 @@ import json
 import sys
 import tempfile
 import unittest
+from dataclasses import asdict
 from pathlib import Path
 from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "repro"))
 
 import table
-from report import Row
+from report import DIFFERS, REPRODUCED, Row, claim
 
 
 class Table(unittest.TestCase):
@@ -32,18 +33,25 @@ class Table(unittest.TestCase):
             code = table.main()
             return code, (folder / "table.md").read_text(encoding="utf-8")
 
-    def row(self, figure: str, ours: str = "5 us", why: str = "") -> dict:
-        return {"paper": "A paper", "figure": figure, "papers_value": "4 us", "ours": ours, "why": why}
+    def row(self, figure: str, ours: str = "5 us", why: str = "", verdict: str = DIFFERS) -> dict:
+        row = Row("A paper", figure, papers_value="4 us", ours=ours, verdict=verdict, why=why)
+        return asdict(row)
 
     def test_a_value_or_a_reason_is_enough(self) -> None:
         code, text = self.written(self.row("Fig. 1"), self.row("Fig. 2", "", "There is no such machine."))
         self.assertEqual(code, 0, text)
-        self.assertIn("| Fig. 2 | 4 us | not shown | There is no such machine. |", text)
+        self.assertIn("| Fig. 2 | 4 us | not shown | differs | There is no such machine. |", text)
 
     def test_a_figure_without_a_row_fails(self) -> None:
         code, text = self.written(self.row("Fig. 1"))
         self.assertEqual(code, 1)
         self.assertIn("| Fig. 2 |  | **failed**", text)
+
+    def test_a_claim_that_does_not_hold_fails(self) -> None:
+        for holds, wanted in ((True, 0), (False, 1)):
+            code, text = self.written(self.row("Fig. 1", verdict=claim(REPRODUCED, holds=holds)), self.row("Fig. 2"))
+            self.assertEqual(code, wanted, text)
+            self.assertEqual("does not hold" in text, not holds)
 
     def test_a_row_with_neither_fails(self) -> None:
         code, _ = self.written(self.row("Fig. 1"), self.row("Fig. 2", ""))
@@ -55,8 +63,8 @@ class Table(unittest.TestCase):
 
     def test_text_keeps_within_its_cell(self) -> None:
         self.assertEqual(table.cell("a | b\n c"), "a \\| b c")
-        row = Row("A paper", "Fig. 1", "4", "5", "|")
-        self.assertEqual(len(table.lines("Fig. 1", [(row, "page.md")])[0]), 5)
+        row = Row("A paper", "Fig. 1", "4", "5", DIFFERS, "|")
+        self.assertEqual(len(table.lines("Fig. 1", [(row, "page.md")])[0]), 6)
 
 
 if __name__ == "__main__":
