@@ -12,6 +12,7 @@ mod downsample;
 pub mod emulation;
 pub mod fleet;
 pub mod histogram_summary;
+pub mod interleaved;
 pub mod live;
 pub mod mitigation_coverage;
 pub mod overview;

@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::Warning;
+use crate::interleaved::Interleaved;
 use crate::stats::{ascending, median, nearest_rank_in_counts};
 
 /// The schema's name and version.
@@ -25,6 +26,8 @@ pub struct Replay {
     pub runs: Vec<Run>,
     /// The cost of the noise; null without runs to compare with.
     pub slowdown: Option<Slowdown>,
+    /// The cost of the noise by blocks of one run; null if the run was not interleaved, or gave no slowdown.
+    pub interleaved: Option<Interleaved>,
     /// The report of each process of the last run.
     pub processes: Vec<Process>,
     /// Limits of the results.

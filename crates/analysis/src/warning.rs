@@ -205,6 +205,15 @@ pub enum Warning {
     },
     /// No phase ended, so all processes continued from the same place of the trace.
     NoPhaseEnded,
+    /// An interleaved run has too few pairs of blocks for a slowdown.
+    FewBlocks {
+        /// Number of its pairs.
+        pairs: u64,
+        /// Number of pairs that a slowdown needs.
+        needed: u64,
+    },
+    /// Ranks of an interleaved run count different phases.
+    BlocksApart,
     /// A process used up its share of the trace, and continued without noise.
     ShareUsedUp {
         /// Its rank, if it has one.

@@ -60,6 +60,11 @@ struct Process {
     place: AtomicU64,
     since_ns: AtomicU64,
     phase: AtomicU64,
+    /// Whether the current block of an interleaved run is one without noise.
+    silent: AtomicBool,
+    /// When the current block began, and what had been burned by then.
+    block_ns: AtomicU64,
+    block_asked_ns: AtomicU64,
 }
 
 // SAFETY: `loaded` is written once, before `state` publishes it.
@@ -77,6 +82,9 @@ static PROCESS: Process = Process {
     place: AtomicU64::new(0),
     since_ns: AtomicU64::new(0),
     phase: AtomicU64::new(0),
+    silent: AtomicBool::new(false),
+    block_ns: AtomicU64::new(0),
+    block_asked_ns: AtomicU64::new(0),
 };
 
 impl Process {
@@ -110,6 +118,8 @@ impl Process {
         // In phase mode all ranks are at one place in the trace when a phase begins, at whatever time that is.
         let since = if loaded.schedule.head.sync == Sync::Phase { now } else { loaded.epoch_ns };
         self.since_ns.store(since, Ordering::Relaxed);
+        self.silent.store(loaded.schedule.head.blocks().is_some(), Ordering::Relaxed);
+        self.block_ns.store(now, Ordering::Relaxed);
         loaded.report.set(Field::Place, self.position(now, &loaded));
         // SAFETY: no thread reads it before the state publishes it, and the exchange above lets only one thread get here.
         unsafe { *self.loaded.get() = Some(loaded) };
@@ -131,6 +141,28 @@ impl Process {
             self.place.store(place, Ordering::Relaxed);
             self.since_ns.store(now, Ordering::Relaxed);
         }
+        if let Some(blocks) = loaded.schedule.head.blocks()
+            && phase.is_multiple_of(blocks.phases.get())
+        {
+            self.end_block(now, phase, loaded);
+        }
+    }
+
+    /// At the end of a block noise begins, at a new place, or ends.
+    fn end_block(&self, now: u64, phase: u64, loaded: &Loaded) {
+        let Some(blocks) = loaded.schedule.head.blocks() else { return };
+        let asked_ns = loaded.report.get(Field::AskedNs);
+        let begun_ns = self.block_ns.swap(now, Ordering::Relaxed);
+        let asked_before_ns = self.block_asked_ns.swap(asked_ns, Ordering::Relaxed);
+        loaded.report.block(begun_ns, asked_ns.wrapping_sub(asked_before_ns), now.wrapping_sub(begun_ns));
+        self.silent.store(!blocks.has_noise(phase / blocks.phases), Ordering::Relaxed);
+        let place = loaded.schedule.place(loaded.seat.node, phase, loaded.track.period());
+        self.place.store(place, Ordering::Relaxed);
+        self.since_ns.store(now, Ordering::Relaxed);
+    }
+
+    fn is_silent(&self) -> bool {
+        self.silent.load(Ordering::Relaxed)
     }
 }
 
@@ -214,7 +246,7 @@ impl Thread {
         let now = now_ns();
         self.entered_ns = now;
         loaded.report.add(Field::Calls, 1);
-        if self.left_ns == 0 || now < self.quiet_until_ns {
+        if self.left_ns == 0 || now < self.quiet_until_ns || PROCESS.is_silent() {
             return;
         }
         let limit = loaded.schedule.head.limit_ns;
@@ -222,8 +254,10 @@ impl Thread {
             loaded.report.set(Field::UsedUp, 1);
             return;
         }
-        let position = PROCESS.position(self.left_ns, loaded);
-        let due = loaded.track.delay(position, now.saturating_sub(self.left_ns));
+        // Another thread may have begun the noise since this one left its last call.
+        let begun = self.left_ns.max(PROCESS.since_ns.load(Ordering::Relaxed).min(now));
+        let position = PROCESS.position(begun, loaded);
+        let due = loaded.track.delay(position, now.saturating_sub(begun));
         if due == 0 {
             return;
         }
@@ -248,7 +282,7 @@ impl Thread {
         if self.left_ns != 0 {
             let within = now.saturating_sub(self.entered_ns);
             report.add(Field::WithinNs, within);
-            if now >= self.quiet_until_ns {
+            if now >= self.quiet_until_ns && !PROCESS.is_silent() {
                 let absorbed = loaded.track.noise_in(PROCESS.position(self.entered_ns, loaded), within);
                 report.add(Field::AbsorbedNs, absorbed);
             }
@@ -259,7 +293,10 @@ impl Thread {
         if phase_ends {
             PROCESS.end_phase(now, loaded);
         }
-        if phase_ends || now >= self.quiet_until_ns {
+        if PROCESS.is_silent() {
+            // Another thread's call may end the block: no time is known until which no detour is due.
+            self.quiet_until_ns = 0;
+        } else if phase_ends || now >= self.quiet_until_ns {
             let ahead = loaded.track.ahead(PROCESS.position(now, loaded));
             self.quiet_until_ns = ahead.map_or(u64::MAX, |ahead| now.saturating_add(ahead.wait_ns));
         }

@@ -108,6 +108,7 @@ fn open(path: &CStr, context: Context) -> Result<Option<Loaded>, &'static str> {
         (Field::ProgressClockView, seat.track),
         (Field::Name0, name0),
         (Field::Name1, name1),
+        (Field::BlockPhases, head.block_phases),
     ];
     facts.iter().for_each(|&(field, value)| report.set(field, value));
     report.export_as_injected_ns(if context == Context::Boundary { Field::AskedNs } else { Field::TookNs });

@@ -9,7 +9,8 @@ pub const MAGIC: u64 = u64::from_le_bytes(*b"QUELLRPT");
 pub const VERSION: u64 = 1;
 /// Words before the log of events.
 pub const WORDS: usize = 96;
-/// Words of an event: when it began on CLOCK_MONOTONIC, its intended length, its actual length.
+/// Words of an event: when it began on CLOCK_MONOTONIC, its intended length, its actual length. The events of an interleaved run are its
+/// blocks instead: when one began, what noise it had, and its length.
 pub const EVENT: usize = 3;
 /// Number of powers of two in the histogram of burns that took too long.
 pub const BUCKETS: usize = 40;
@@ -66,6 +67,8 @@ pub enum Field {
     Name0,
     /// … and the rest, up to a NUL.
     Name1,
+    /// Number of phases in a block of an interleaved run, whose blocks are then the events; 0 if noise is injected all the time.
+    BlockPhases,
 }
 
 /// Index of the histogram: bucket `n` counts burns that took 2ⁿ⁻¹ to 2ⁿ ns too long, bucket 0 those that did not.
@@ -115,7 +118,18 @@ impl<'a> Report<'a> {
         if let Some(word) = self.words.get(HISTOGRAM.wrapping_add(bucket)) {
             word.fetch_add(1, Ordering::Relaxed);
         }
-        self.log(start, asked, took);
+        if !self.of_blocks() {
+            self.log(start, asked, took);
+        }
+    }
+
+    /// Logs a block of an interleaved run.
+    pub fn block(&self, start: u64, asked: u64, length: u64) {
+        self.log(start, asked, length);
+    }
+
+    fn of_blocks(&self) -> bool {
+        self.get(Field::BlockPhases) != 0
     }
 
     fn log(&self, start: u64, asked: u64, took: u64) {

@@ -55,6 +55,8 @@ pub mod field {
     pub const TRACKS: usize = 15;
     pub const PLACES: usize = 16;
     pub const SKEWS: usize = 17;
+    pub const BLOCK_PHASES: usize = 18;
+    pub const BLOCK_SEED: usize = 19;
 }
 
 /// How a rank's noise is injected.
@@ -124,6 +126,38 @@ pub struct Head {
     pub places: u64,
     /// Number of skews.
     pub skews: u64,
+    /// Number of phases in a block of an interleaved run, see [`Blocks`]; 0 if noise is injected all the time.
+    pub block_phases: u64,
+    /// The seed of the order of the blocks.
+    pub block_seed: u64,
+}
+
+/// An interleaved run: blocks of phases with noise alternate with blocks without it, so that a core whose speed strays is as fast in both.
+///
+/// Block 0 is a warm-up without noise. The rest are pairs, one block with noise and one without, in random order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Blocks {
+    /// Number of phases in a block.
+    pub phases: NonZeroU64,
+    /// The seed of the order within the pairs.
+    pub seed: u64,
+}
+
+impl Blocks {
+    /// Whether noise is injected in a block.
+    pub fn has_noise(&self, block: u64) -> bool {
+        let Some(place) = block.checked_sub(1) else { return false };
+        let noise_first = mixed(self.seed ^ mixed(place / 2)) & 1 == 1;
+        (place % 2 == 0) == noise_first
+    }
+}
+
+/// A random bijection: the finalizer of SplitMix64 (Steele, Lea & Flood 2014).
+fn mixed(value: u64) -> u64 {
+    let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    value ^ (value >> 31)
 }
 
 impl Head {
@@ -170,6 +204,8 @@ impl Head {
             tracks: count(field::TRACKS)?,
             places: count(field::PLACES)?,
             skews: count(field::SKEWS)?,
+            block_phases: word(field::BLOCK_PHASES),
+            block_seed: word(field::BLOCK_SEED),
         };
         if head.early_ns > MOST_EARLY_NS {
             return Err(ScheduleError::Head);
@@ -178,6 +214,11 @@ impl Head {
             return Err(ScheduleError::Head);
         }
         Ok(head)
+    }
+
+    /// The blocks of an interleaved run.
+    pub fn blocks(&self) -> Option<Blocks> {
+        NonZeroU64::new(self.block_phases).map(|phases| Blocks { phases, seed: self.block_seed })
     }
 
     /// The index at which the tables end and the tracks' words begin.
@@ -317,11 +358,13 @@ impl<'a> Schedule<'a> {
         Some(TrackEntry { cpu, detours, first, checksum })
     }
 
-    /// The place in a trace of this period at which a node starts; in phase mode, the place of all nodes when a phase begins.
+    /// The place in a trace of this period at which a node starts; in phase mode, the place of all nodes when a phase begins. Each block
+    /// of an interleaved run has places of its own, so that the run has many of them and not only one.
     pub fn place(&self, node: u64, phase: u64, period: NonZeroU64) -> u64 {
+        let block = self.head.blocks().map_or(0, |blocks| phase / blocks.phases);
         let index = match self.head.sync {
-            Sync::None => node,
-            Sync::Start => 0,
+            Sync::None => node.wrapping_add(block.wrapping_mul(NODES_OF_A_BLOCK)),
+            Sync::Start => block,
             Sync::Phase => phase,
         };
         let draw = turned(self.places, index);
@@ -329,6 +372,9 @@ impl<'a> Schedule<'a> {
         place.wrapping_add(turned(self.skews, node) % period) % period
     }
 }
+
+/// Distance in the list of places from one block's nodes to the next's.
+const NODES_OF_A_BLOCK: u64 = 257;
 
 /// The entry of a list that repeats; 0 if the list is empty.
 fn turned(list: &[u64], index: u64) -> u64 {
@@ -345,4 +391,20 @@ pub fn checksum(seed: u64, words: &[u64]) -> u64 {
         let sum = (sum ^ word).wrapping_mul(0x0000_0100_0000_01b3);
         sum ^ (sum >> 29)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_are_pairs_in_random_order_after_a_warm_up() {
+        let blocks = Blocks { phases: NonZeroU64::MIN, seed: 7 };
+        assert!(!blocks.has_noise(0));
+        let noise_first = (0..1000).filter(|pair| blocks.has_noise(1 + 2 * pair)).count();
+        assert!((400..600).contains(&noise_first), "{noise_first} of 1000");
+        assert!((0..1000).all(|pair| blocks.has_noise(1 + 2 * pair) != blocks.has_noise(2 + 2 * pair)));
+        let other = Blocks { seed: 8, ..blocks };
+        assert!((1..1000).any(|block| blocks.has_noise(block) != other.has_noise(block)));
+    }
 }

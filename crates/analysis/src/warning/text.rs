@@ -142,6 +142,15 @@ impl Display for Warning {
             Self::NoPhaseEnded => {
                 f.write_str("no phase ended, so all ranks continued from one offset: see --phase-at")
             }
+            Self::FewBlocks { pairs, needed } => write!(
+                f,
+                "the run has {pairs} pairs of blocks with and without noise, and a slowdown needs {needed}: run it for longer, or \
+                 with shorter blocks"
+            ),
+            Self::BlocksApart => f.write_str(
+                "the ranks count different phases, so noise was not in the same blocks on all of them: choose calls that all ranks \
+                 make with --phase-at",
+            ),
             Self::ShareUsedUp { rank } => {
                 rank.map_or(Ok(()), |rank| write!(f, "rank {rank} and perhaps others "))?;
                 f.write_str("used up its share of the trace, and ran without noise from then on")

@@ -7,7 +7,7 @@ use quell_recording::Nanos;
 use quell_request::job::JobArgs;
 
 use crate::values::CpuList;
-use crate::values::replay::{Percent, ScaleText, Share};
+use crate::values::replay::{BlockText, Percent, ScaleText, Share};
 
 /// How noise is injected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -34,7 +34,7 @@ pub enum PhaseCall {
 /// Arguments of `quell replay`.
 #[derive(Debug, ClapArgs)]
 #[command(
-    after_help = "EXAMPLES\n  quell replay node.quell -- mpirun -n 4 ./app              at MPI calls: exact, no privileges\n  quell replay node.quell --baseline 3 -- mpirun -n 4 ./app   and runs without noise in between: the slowdown\n  quell replay node.quell --context timer -- ./program        any program; detours of some 20us and more\n  quell replay node.quell --context process --cpus 1 -- ./program     root; nothing is loaded into it\n  quell replay node.quell --emulate --ranks 16..2048          no cluster: quell's own phases, one rank after another\n  quell replay node.quell --context timer --validate          record under the noise, and compare\n  quell replay node.quell --dry-run --context timer --scale auto      what could be injected, and what not\n\nquell passes on the command's output and exit code. Its report goes to stderr, or with --json to stdout. If the\ncommand exits with 0 but no noise was injected, quell exits with 3.\n\nCOLUMNS OF THE RESULT\n  trace      CPU of the recording that the noise comes from\n  calls      MPI calls; expired timers; detours from the injecting process\n  asked      noise time in the schedule; took is the time that injecting it took\n  absorbed   noise that ended while the process waited\n  noise      took, relative to the time outside MPI"
+    after_help = "EXAMPLES\n  quell replay node.quell -- mpirun -n 4 ./app              at MPI calls: exact, no privileges\n  quell replay node.quell --baseline 3 -- mpirun -n 4 ./app   and runs without noise in between: the slowdown\n  quell replay node.quell --interleave -- mpirun -n 4 ./app   its slowdown within one run: a narrow interval\n  quell replay node.quell --context timer -- ./program        any program; detours of some 20us and more\n  quell replay node.quell --context process --cpus 1 -- ./program     root; nothing is loaded into it\n  quell replay node.quell --emulate --ranks 16..2048          no cluster: quell's own phases, one rank after another\n  quell replay node.quell --context timer --validate          record under the noise, and compare\n  quell replay node.quell --dry-run --context timer --scale auto      what could be injected, and what not\n\nquell passes on the command's output and exit code. Its report goes to stderr, or with --json to stdout. If the\ncommand exits with 0 but no noise was injected, quell exits with 3.\n\nCOLUMNS OF THE RESULT\n  trace      CPU of the recording that the noise comes from\n  calls      MPI calls; expired timers; detours from the injecting process\n  asked      noise time in the schedule; took is the time that injecting it took\n  absorbed   noise that ended while the process waited\n  noise      took, relative to the time outside MPI"
 )]
 pub struct Replay {
     /// Recordings, models (`.toml`) or other tools' files. Several are assigned to the nodes of one machine in turn.
@@ -82,6 +82,11 @@ pub struct Replay {
     /// is shown.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub baseline: Option<u32>,
+    /// Measure the slowdown inside one run: inject the noise in one of each two blocks of phases, in random order. Blocks last this long
+    /// (100ms if nothing is given), and a run without noise counts the phases first; or they have this number of phases. Needs --context
+    /// boundary, and calls that all ranks make (--phase-at).
+    #[arg(long, value_name = "TIME|PHASES", num_args = 0..=1, require_equals = true, default_missing_value = "100ms", conflicts_with_all = ["baseline", "emulate", "validate", "share"])]
+    pub interleave: Option<BlockText>,
     /// Folder for the result (replay.json), the schedule and the report of each process; every host must see it. If not given, a folder
     /// that is deleted at the end: `.quell-replay-…` in the current folder for launchers, otherwise one in TMPDIR.
     #[arg(long, short, value_name = "DIR")]

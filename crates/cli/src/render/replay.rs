@@ -1,5 +1,6 @@
 //! Renders the result of replayed noise as text for a terminal.
 
+use quell_analysis::interleaved::Interleaved;
 use quell_analysis::replay::{Process, Replay, Slowdown};
 use quell_recording::columns::Columns;
 
@@ -14,6 +15,9 @@ pub fn replay(document: &Replay) -> String {
     }
     if let Some(slowdown) = &document.slowdown {
         text += &self::slowdown(slowdown);
+    }
+    if let Some(interleaved) = &document.interleaved {
+        text += &self::interleaved(interleaved);
     }
     text.trim_end().to_owned()
 }
@@ -83,5 +87,20 @@ fn slowdown(slowdown: &Slowdown) -> String {
         slowdown.least_percent,
         slowdown.most_percent,
         if pairs == 1 { "" } else { "s" }
+    )
+}
+
+fn interleaved(interleaved: &Interleaved) -> String {
+    let Interleaved { slowdown_percent, low_percent, high_percent, noise_percent, .. } = interleaved;
+    let pairs = interleaved.pairs_percent.len();
+    let left_out = match interleaved.left_out {
+        0 => String::new(),
+        many => format!("; {many} of them left out, because something else made their blocks differ"),
+    };
+    format!(
+        "slowdown {slowdown_percent:.2} % (95 % interval {low_percent:.2} to {high_percent:.2}) under {noise_percent:.2} % of noise\n\
+         over {pairs} pairs of blocks with and without noise in one run, {} phases of {} each{left_out}\n",
+        interleaved.block_phases,
+        time(interleaved.phase_ns),
     )
 }

@@ -1,7 +1,10 @@
 //! Values of the options of `quell replay`.
 
 use std::fmt;
+use std::num::NonZeroU64;
 use std::str::FromStr;
+
+use quell_recording::Nanos;
 
 /// Environment variable that gives the command the scale of its noise, so that a program that can scale its work by the same factor does,
 /// as `quell bench` does.
@@ -41,6 +44,25 @@ impl fmt::Display for ScaleText {
             Self::By(factor) => write!(f, "{factor}"),
             Self::Auto => f.write_str("auto"),
         }
+    }
+}
+
+/// The length of the blocks of an interleaved run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BlockText {
+    /// About this long.
+    Time(Nanos),
+    /// This number of phases.
+    Phases(NonZeroU64),
+}
+
+impl FromStr for BlockText {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let phases = text.parse::<NonZeroU64>().ok().map(Self::Phases);
+        let time = || text.parse::<Nanos>().ok().filter(|time| *time > Nanos::ZERO).map(Self::Time);
+        phases.or_else(time).ok_or_else(|| "give a time such as 100ms, or a number of phases".to_owned())
     }
 }
 
@@ -95,6 +117,15 @@ mod tests {
         assert_eq!(share("0.25"), Some(0.25));
         for bad in ["0", "4/3", "1/0", "-1", "NaN", "x", "", "1/", "101%"] {
             assert_eq!(share(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn blocks_are_times_or_numbers_of_phases() {
+        assert_eq!("100ms".parse(), Ok(BlockText::Time(Nanos::from_millis(100))));
+        assert_eq!("64".parse(), Ok(BlockText::Phases(NonZeroU64::new(64).unwrap_or(NonZeroU64::MIN))));
+        for bad in ["0", "0s", "-3", "", "x", "1.5"] {
+            assert!(bad.parse::<BlockText>().is_err(), "{bad}");
         }
     }
 

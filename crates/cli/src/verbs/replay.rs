@@ -29,8 +29,8 @@ pub fn run(args: &Replay, printer: Printer) -> anyhow::Result<ExitCode> {
         }
         return emulate::run(args, printer).map(Into::into);
     }
-    if !args.phase_at.is_empty() && args.job.sync != SyncName::Phase {
-        return Err(Usage("--phase-at needs --sync phase".into()).into());
+    if !args.phase_at.is_empty() && args.job.sync != SyncName::Phase && args.interleave.is_none() {
+        return Err(Usage("--phase-at needs --sync phase or --interleave".into()).into());
     }
     refuse_phases(&args.job)?;
     if args.validate {

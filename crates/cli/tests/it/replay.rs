@@ -11,7 +11,7 @@ fn options_of_virtual_ranks_are_refused_before_a_folder_is_made() {
         ("--quantum", "2ms", word("quantum")),
         ("--phases", "7", word("phases")),
         ("--drift", "1", word("drift")),
-        ("--phase-at", "barrier", "--phase-at needs --sync phase".into()),
+        ("--phase-at", "barrier", "--phase-at needs --sync phase or --interleave".into()),
     ] {
         let ended = run(folder.path(), &["replay", "a.quell", "-o", "made", option, value, "--", "true"]);
         let printed = String::from_utf8_lossy(&ended.stderr);

@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::support::node::median;
 use crate::support::replaying::{self, beat, last_reports, last_run, launch, words};
 use crate::support::tools::{compile, compile_file, is_here, mpis};
-use crate::support::{json, quell};
+use crate::support::{json, quell, run};
 use quell_replay::report::Field;
 use quell_replay::schedule::Schedule;
 use quell_testing::{machine, measure};
@@ -105,6 +105,70 @@ fn noise_goes_on_after_a_jump_out_of_a_call() {
             52,
             "{mpi}: the jump, the barriers and the end"
         );
+    }
+}
+
+/// Work of 200 us that waits for nobody, with a fifth of the time noise: a quarter longer.
+#[test]
+fn blocks_with_noise_and_without_take_turns_within_a_run() {
+    let _machine = machine();
+    for mpi in mpis() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path();
+        beat(folder, "noise", "1ms", "200us");
+        let program = calls(folder, mpi);
+        let interleaved = |block: &str, seed: &str| {
+            let options = ["noise.toml", "--seed", seed, block];
+            let words = [program.to_str().unwrap(), "4100", "200000", "barrier"];
+            let document = replay(folder, &options, mpi, 1, &words);
+            assert_eq!(document["slowdown"], Value::Null);
+            document
+        };
+        let by_time = interleaved("--interleave=20ms", "1");
+        let runs = by_time["runs"].as_array().unwrap().iter().map(|run| run["noise"].as_bool().unwrap());
+        assert_eq!(runs.collect::<Vec<_>>(), [false, true], "{mpi}: one run counts the phases");
+        let phases = number(&by_time["interleaved"], "block_phases");
+        assert!((1..=100).contains(&phases), "{mpi}: {phases} phases in 20 ms");
+        measure(|attempt| {
+            let document = interleaved("--interleave=50", &attempt.to_string());
+            assert_eq!(document["runs"].as_array().unwrap().len(), 1);
+            let found = &document["interleaved"];
+            assert_eq!(number(found, "block_phases"), 50);
+            let pairs = found["pairs_percent"].as_array().unwrap().len();
+            assert_eq!(pairs, 40, "4,101 phases, the first 50 for warming up");
+            let percent = |name: &str| found[name].as_f64().unwrap();
+            let (low, high) = (percent("low_percent"), percent("high_percent"));
+            let near = (percent("noise_percent") - 25.0).abs() < 1.0 && low < 26.0 && high > 24.0;
+            if near && high - low < 5.0 { Ok(()) } else { Err(format!("{mpi}: {found}")) }
+        });
+    }
+}
+
+#[test]
+fn ranks_that_count_different_phases_give_no_slowdown() {
+    let _machine = machine();
+    let source = "#include <mpi.h>\nint main(void) {\n  int rank;\n  MPI_Init(0, 0);\n\
+                  MPI_Comm_rank(MPI_COMM_WORLD, &rank);\n\
+                  for (int i = 0; i < 200 + 200 * rank; i++) MPI_Barrier(MPI_COMM_SELF);\n  return MPI_Finalize();\n}\n";
+    let Some(mpi) = mpis().into_iter().next() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path();
+    beat(folder, "noise", "1ms", "200us");
+    let (text, program) = (folder.join("uneven.c"), folder.join("uneven"));
+    fs_err::write(&text, source).unwrap();
+    compile_file(&format!("mpicc.{mpi}"), &text, &program, &[]);
+    for (block, reason) in [("--interleave=2", "blocks-apart"), ("--interleave=100", "few-blocks")] {
+        let mut args = vec!["replay", "noise.toml", block, "--json", "--"];
+        let launch = launch(mpi, 2);
+        args.extend(launch.iter().map(String::as_str));
+        args.push(program.to_str().unwrap());
+        let ended = run(folder, &args);
+        assert_eq!(ended.status.code(), Some(3), "a slowdown that was asked for is missing");
+        let document: Value = serde_json::from_slice(&ended.stdout).unwrap();
+        assert_eq!(document["interleaved"], Value::Null);
+        let codes: Vec<&str> =
+            document["warnings"].as_array().unwrap().iter().map(|each| each["code"].as_str().unwrap()).collect();
+        assert!(codes.contains(&reason), "{block}: {codes:?}");
     }
 }
 

@@ -22,7 +22,7 @@ fn what_would_do_nothing_is_refused() {
     beat(folder, "noise", "1ms", "50us");
     fs_err::create_dir(folder.join("full")).unwrap();
     fs_err::write(folder.join("full/file"), "").unwrap();
-    let cases: [&[&str]; 15] = [
+    let cases: [&[&str]; 19] = [
         &[],
         &["--ranks", "4", "--", "true"],
         &["--quantum", "4ms", "--", "true"],
@@ -38,6 +38,10 @@ fn what_would_do_nothing_is_refused() {
         &["--validate", "--context", "boundary"],
         &["--validate", "--baseline", "2"],
         &["-o", "full", "--", "true"],
+        &["--interleave", "--context", "timer", "--", "true"],
+        &["--interleave", "--baseline", "2", "--", "true"],
+        &["--interleave=0s", "--", "true"],
+        &["--interleave", "--emulate"],
     ];
     for case in cases {
         let output = run(folder, &[&["replay", "noise.toml"], case].concat());

@@ -42,6 +42,7 @@ fn noisy(folder: &Path, program: &Path, part: &str) -> Output {
         ranked_only: false,
         places: vec![0],
         skews: vec![],
+        blocks: None,
     };
     let file = folder.join("schedule");
     schedule::write(&file, &schedule::words(&order, &[vec![noise()]])).unwrap();

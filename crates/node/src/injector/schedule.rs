@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use quell_replay::schedule::{
-    Context, GROUP, HEAD, MAGIC, SEED, Schedule, ScheduleError, Sync, TRACK, VERSION, checksum, field,
+    Blocks, Context, GROUP, HEAD, MAGIC, SEED, Schedule, ScheduleError, Sync, TRACK, VERSION, checksum, field,
 };
 
 use super::compile::CpuNoise;
@@ -35,6 +35,8 @@ pub struct Order {
     pub places: Vec<u64>,
     /// How much later each node starts, in ns.
     pub skews: Vec<u64>,
+    /// The blocks of an interleaved run.
+    pub blocks: Option<Blocks>,
 }
 
 impl Order {
@@ -53,6 +55,7 @@ impl Order {
             ranked_only: false,
             places: vec![0],
             skews: Vec::new(),
+            blocks: None,
         }
     }
 }
@@ -106,6 +109,8 @@ fn head(order: &Order, groups: usize, tracks: usize) -> Vec<u64> {
     head[field::TRACKS] = tracks as u64;
     head[field::PLACES] = order.places.len() as u64;
     head[field::SKEWS] = order.skews.len() as u64;
+    head[field::BLOCK_PHASES] = order.blocks.map_or(0, |blocks| blocks.phases.get());
+    head[field::BLOCK_SEED] = order.blocks.map_or(0, |blocks| blocks.seed);
     head
 }
 

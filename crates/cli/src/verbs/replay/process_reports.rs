@@ -1,11 +1,12 @@
 //! Compares what processes report of their noise with what was scheduled, and warns about the limits.
 
 use quell_analysis::Warning;
+use quell_analysis::interleaved::{self, Interleaved, RankBlock};
 use quell_analysis::replay::{Process, Replay, quantile_of_powers};
-use quell_node::injector::reports::ProcessReport;
+use quell_node::injector::reports::{Event, ProcessReport};
 use quell_replay::Launched;
 use quell_replay::report::Field;
-use quell_replay::schedule::{Context, Schedule, Sync};
+use quell_replay::schedule::{Blocks, Context, Schedule, Sync};
 
 /// If burning takes longer than requested by this factor, it was interrupted itself.
 const BUSY: f64 = 1.2;
@@ -41,6 +42,15 @@ pub fn process(report: &ProcessReport, schedule: &Schedule<'_>, words: &[u64]) -
         used_up: get(Field::UsedUp) != 0,
         missed: get(Field::Missed),
     }
+}
+
+/// The slowdown of an interleaved run, or why there is none.
+pub fn interleaved(reports: &[ProcessReport], blocks: Blocks) -> Result<Interleaved, Warning> {
+    let block = |event: Event| RankBlock { injected_ns: event.asked_ns, length_ns: event.took_ns };
+    let called = |report: &&ProcessReport| report.get(Field::Calls) > 0;
+    let ranks: Vec<Vec<RankBlock>> =
+        reports.iter().filter(called).map(|report| report.events().map(block).collect()).collect();
+    interleaved::interleaved(&ranks, blocks.phases.get(), blocks.seed, |block| blocks.has_noise(block))
 }
 
 /// Warnings for the reader.

@@ -2,18 +2,20 @@
 
 use std::io::{ErrorKind, IsTerminal as _};
 use std::os::unix::fs::FileTypeExt as _;
+use std::num::NonZeroU64;
 use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context as _;
 use quell_analysis::Warning;
+use quell_analysis::interleaved::{FEWEST_PAIRS, Interleaved};
 use quell_analysis::replay::{Process, Replay as Document, Run, SCHEMA, Slowdown};
 use quell_node::clock;
 use quell_node::injector::job::{self, Ended, Input, Loading, Output, RunOptions};
 use quell_node::injector::process::Disturbers;
 use quell_node::injector::{reports, schedule};
-use quell_recording::format_cpu_list;
-use quell_replay::schedule::{Context, Schedule};
+use quell_recording::{Nanos, format_cpu_list};
+use quell_replay::schedule::{Blocks, Context, Schedule};
 use quell_sim::Draws;
 
 use super::prepare::{self, Prepared};
@@ -24,9 +26,11 @@ use crate::printer::{Printer, one_line};
 use crate::progress::Step;
 use crate::render;
 use crate::signals::Signals;
-use crate::values::replay::SCALE;
+use crate::values::replay::{BlockText, SCALE};
 use quell_request::Usage;
 
+/// Maximum number of blocks that a rank logs: some 100 minutes of the usual ones.
+const MOST_BLOCKS: u64 = 1 << 16;
 /// The exit code after an interrupt, as in a shell.
 const INTERRUPTED: u8 = 130;
 /// The exit codes of a command that does not exist, and of one that cannot be run.
@@ -45,6 +49,13 @@ pub fn run(args: &Replay, printer: Printer) -> anyhow::Result<u8> {
         return Err(Usage(
             "--cpus needs --context process: in other contexts the noise follows the program".into(),
         )
+        .into());
+    }
+    if args.interleave.is_some() && context != Context::Boundary {
+        return Err(Usage(format!(
+            "--interleave needs --context boundary: with {} quell does not see the end of a phase",
+            prepare::name(context)
+        ))
         .into());
     }
     let folder = if args.dry_run { None } else { Some(Folder::from_args(args)?) };
@@ -92,6 +103,14 @@ pub fn run(args: &Replay, printer: Printer) -> anyhow::Result<u8> {
     document.runs = std::mem::take(&mut job.runs);
     document.slowdown = Slowdown::from_runs(&document.runs).filter(|_| args.baseline.is_some());
     document.exit_code = Some(last.ended.code());
+    if let Some(found) = last.interleaved {
+        match found {
+            Ok(interleaved) => document.interleaved = Some(interleaved),
+            Err(warning) if last.ended.status.success() => document.warnings.push(warning),
+            // A command that failed says why itself.
+            Err(_) => {}
+        }
+    }
     if last.cut_short {
         let (code, run) = (last.ended.code(), document.runs.len() as u64 + 1);
         document.warnings.push(Warning::RunEnded { run, exit_code: code.into(), stderr: words });
@@ -119,8 +138,9 @@ fn finish(args: &Replay, document: &Document, context: Context, printer: Printer
     document.warnings.iter().for_each(|warning| printer.warn(&warning.to_string()));
     let nothing = document.plan.detours > 0 && document.plan.kept == 0;
     let unheard = !args.dry_run && context != Context::Process && document.processes.is_empty();
+    let unresolved = args.interleave.is_some() && !args.dry_run && document.interleaved.is_none();
     Ok(match document.exit_code.unwrap_or(0) {
-        0 if nothing || unheard => 3,
+        0 if nothing || unheard || unresolved => 3,
         code => code,
     })
 }
@@ -139,6 +159,8 @@ struct Job<'a> {
 struct Once {
     ended: Ended,
     processes: Vec<Process>,
+    /// Its slowdown, or why there is none, if it was interleaved.
+    interleaved: Option<Result<Interleaved, Warning>>,
     /// Whether it ended a series of runs early.
     cut_short: bool,
 }
@@ -148,6 +170,9 @@ impl Job<'_> {
     /// shown.
     fn all(&mut self, printer: Printer) -> anyhow::Result<Once> {
         let signals = Signals::catch()?;
+        if let Some(block) = self.args.interleave {
+            return self.interleaved(block, &signals, printer);
+        }
         let pairs = self.args.baseline.unwrap_or(0);
         let order = Draws::new(self.args.job.seed, &[201]);
         let step = (pairs > 0).then(|| Step::long(printer, "replay", Some(2 * u64::from(pairs))));
@@ -169,6 +194,35 @@ impl Job<'_> {
         }
         drop(step);
         self.once(true, true, &signals)
+    }
+
+    /// A run with noise in one of each two blocks. If they are to last a time, a run without noise counts the phases first.
+    fn interleaved(&mut self, block: BlockText, signals: &Signals, printer: Printer) -> anyhow::Result<Once> {
+        let seed = self.args.job.seed;
+        let block = match block {
+            BlockText::Phases(phases) => {
+                self.prepared.order.blocks = Some(Blocks { phases, seed });
+                self.prepared.order.events = MOST_BLOCKS;
+                return self.once(true, true, signals);
+            }
+            BlockText::Time(block) => block,
+        };
+        printer.status("running the command without noise, to count its phases");
+        let counted = self.once(false, false, signals)?;
+        if signals.stopped() || !counted.ended.status.success() {
+            self.runs.pop();
+            return Ok(Once { cut_short: true, ..counted });
+        }
+        let phases = counted.processes.iter().map(|process| process.phases).max().unwrap_or(0);
+        let span_ns = counted.processes.iter().map(|process| process.span_ns).max().unwrap_or(0);
+        let each = block_phases(phases, span_ns, block);
+        printer.status(&format!(
+            "it has {phases} phases in {}: noise in one of each two blocks of {each}",
+            Nanos::from_nanos(span_ns)
+        ));
+        self.prepared.order.blocks = Some(Blocks { phases: each, seed });
+        self.prepared.order.events = MOST_BLOCKS;
+        self.once(true, true, signals)
     }
 
     fn once(&mut self, noise: bool, heard: bool, signals: &Signals) -> anyhow::Result<Once> {
@@ -197,10 +251,11 @@ impl Job<'_> {
         let schedule = Schedule::from_words(&words).map_err(|flaw| anyhow::anyhow!(flaw.reason()))?;
         let processes: Vec<Process> =
             reported.iter().map(|report| process_reports::process(report, &schedule, &words)).collect();
+        let interleaved = schedule.head.blocks().map(|blocks| process_reports::interleaved(&reported, blocks));
         let mpi_ns = processes.iter().map(|process| process.span_ns).max();
         let mpi_ns = mpi_ns.filter(|_| self.prepared.context == Context::Boundary);
         self.runs.push(Run { noise, wall_ns: ended.wall_ns, mpi_ns });
-        Ok(Once { ended, processes, cut_short: false })
+        Ok(Once { ended, processes, interleaved, cut_short: false })
     }
 
     fn start(
@@ -228,9 +283,17 @@ impl Job<'_> {
     }
 }
 
+/// Number of phases in blocks of about this length, of which the run has enough for a slowdown, if it has that many phases.
+fn block_phases(phases: u64, span_ns: u64, block: Nanos) -> NonZeroU64 {
+    // Twice as many pairs as there must be: a run under noise may be unlike the one that was counted.
+    let most = phases / (4 * FEWEST_PAIRS as u64 + 1);
+    let wanted = (phases as f64 * block.as_nanos() as f64 / span_ns.max(1) as f64).round() as u64;
+    NonZeroU64::new(wanted.min(most)).unwrap_or(NonZeroU64::MIN)
+}
+
 /// The standard input of the command: quell's own, re-read for each of several runs, or nothing if it can be read only once.
 fn input(args: &Replay, printer: Printer) -> Input {
-    if args.baseline.is_none() || std::io::stdin().is_terminal() {
+    if (args.baseline.is_none() && args.interleave.is_none()) || std::io::stdin().is_terminal() {
         return Input::Own;
     }
     match std::fs::metadata("/proc/self/fd/0").map(|facts| facts.file_type()) {

@@ -1,0 +1,373 @@
+"""Holds predictions against reality: the slowdown of MPI programs under injected noise, measured, predicted, simulated.
+
+Usage: reality.py QUELL, where QUELL is the program to run. Writes reality.md and reality.svg next to this script.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import shutil
+import statistics
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import matplotlib as mpl
+
+mpl.use("svg")
+from matplotlib import pyplot as plt
+from report import Bench, Row, effort, factor, main, say, table, write_page
+
+HERE = Path(__file__).resolve().parent
+LEVELS = (1, 5, 10)
+PERIOD_NS = 10_000_000
+QUANTUM_NS = 2_000_000
+BLOCK_NS = 40_000_000
+# How long a program runs under noise, in s, and in its trace.
+RUN_S, TRACE_S = 12, 2
+SEEDS = range(1, 9)
+
+INTRODUCTION = """\
+Noise of a known kind is injected into two ranks of real MPI programs on this machine, and the slowdown is measured within one
+run: blocks of phases with noise and without take turns in random order (`quell replay --interleave`). Next to it stands what
+`quell predict` says from the noise and the length of a phase alone, and what `quell simulate` says from a trace of the program
+without noise (`quell trace`, `quell track --goal`) with the network that `quell bench loggp` measured. No figure is fitted to
+another. Written by `reality.py`; do not edit.
+"""
+
+READING = """\
+- **measured** is the slowdown in percent with its 95 % interval. It is a ratio of sums over pairs of neighbouring blocks, so a
+  core whose speed strays is as fast in both.
+- **predicted** and **simulated** are the means of {seeds} seeds. At two ranks, a periodic noise's cost depends on where the two
+  ranks are in it, which each block and each seed draws anew.
+- **off** is measured less predicted (or simulated), in points of slowdown; **units** is the same in half-widths of the measured
+  95 % interval and of the mean of the seeds together: up to 1 is agreement.
+- `predict` knows programs that wait for all ranks after each phase. The wavefront does not, so it has no prediction.
+"""
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program whose run can be made longer: `words` takes a number of iterations."""
+
+    name: str
+    source: str
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+    phase_at: str = ""
+    # Whether all ranks wait for each other after each phase.
+    bulk: bool = True
+
+
+PROGRAMS = (
+    Program("bsp, barrier", "loop.c", (), ("TURNS", "barrier", "8")),
+    Program("bsp, allreduce", "loop.c", (), ("TURNS", "allreduce", "8")),
+    Program("halo, 1 KiB", "loop.c", (), ("TURNS", "halo", "1024"), phase_at="pcontrol"),
+    Program("conjugate gradients", "cg.c", (), ("48",)),
+    Program("wavefront (LU)", "wavefront.c", (), ("20", "500", "20"), bulk=False),
+    Program("LAMMPS, melt", "lmp", ("-in", "in.melt", "-log", "none", "-screen", "none", "-var", "steps"), ()),
+)
+
+# A Lennard-Jones melt as in LAMMPS' own example, whose ranks agree in each step whether to look for neighbours.
+MELT = """\
+units lj
+atom_style atomic
+lattice fcc 0.8442
+region box block 0 12 0 12 0 12
+create_box 1 box
+create_atoms 1 box
+mass 1 1.0
+velocity all create 3.0 87287
+pair_style lj/cut 2.5
+pair_coeff 1 1 1.0 1.0 2.5
+neighbor 0.3 bin
+neigh_modify every 1 delay 0 check yes
+fix 1 all nve
+run ${steps}
+"""
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A figure in percent, with half the width of its 95 % interval."""
+
+    value: float
+    half: float
+
+    def __str__(self) -> str:
+        """As a cell."""
+        return f"{self.value:.2f} ± {self.half:.2f}"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A program under a noise."""
+
+    program: str
+    noise: str
+    level: int
+    injected: float
+    phase_ns: float
+    pairs: int
+    measured: Interval
+    predicted: Interval | None
+    simulated: Interval
+
+    def off(self, other: Interval) -> tuple[float, float]:
+        """How far the measurement is from another figure, in points and in half-widths."""
+        points = self.measured.value - other.value
+        return points, abs(points) / math.hypot(self.measured.half, other.half)
+
+
+def mean(values: list[float]) -> Interval:
+    """The mean of seeds, with the interval of a mean."""
+    # Student's t for 7 degrees of freedom.
+    half = 2.365 * statistics.stdev(values) / math.sqrt(len(values))
+    return Interval(statistics.fmean(values), half)
+
+
+@dataclass
+class Machine:
+    """The machine with its programs, noises and network."""
+
+    bench: Bench
+    launch: list[str]
+    programs: dict[str, list[str]] = field(default_factory=dict)
+    iterations_a_second: dict[str, float] = field(default_factory=dict)
+    phases_an_iteration: dict[str, float] = field(default_factory=dict)
+
+    @cached_property
+    def turns(self) -> int:
+        """Turns of the loop that take a quantum."""
+        path = self.silent
+        words = [*self.launch, self.bench.compiled(HERE / "kernels/loop.c", compiler="mpicc"), "500", "1000000", "barrier", "8"]
+        found = self.bench.document("replay", path, "--", *words)
+        took = max(rank["span_ns"] for rank in found["processes"])
+        return round(1_000_000 * QUANTUM_NS * 500 / took)
+
+    @cached_property
+    def silent(self) -> str:
+        """A noise that is next to none."""
+        return self.model("silent", "periodic = { period = \"5s\" }", "constant = \"1us\"")
+
+    def model(self, name: str, arrivals: str, duration: str) -> str:
+        """Writes a noise model; its path."""
+        text = f'name = "{name}"\nspan = "60s"\n[[component]]\n{arrivals}\nduration = {{ {duration} }}\n'
+        path = self.bench.folder / f"{name}.toml"
+        path.write_text(text, encoding="utf-8")
+        return str(path)
+
+    def noises(self) -> dict[tuple[str, int], str]:
+        """Every kind of noise at every level."""
+        found = {}
+        for level in LEVELS:
+            length = f'"{PERIOD_NS * level // 100}ns"'
+            found["periodic", level] = self.model(
+                f"periodic-{level}", 'periodic = { period = "10ms", phase = "random" }', f"constant = {length}"
+            )
+            found["Poisson", level] = self.model(f"poisson-{level}", 'poisson = { rate = "100/s" }', f"exponential = {length}")
+            found["recorded", level] = self.recorded(level)
+        return found
+
+    def recorded(self, level: int) -> str:
+        """A recording of CPU 1 next to a task that takes about this share of it."""
+        busy = f"""import os, random, time
+os.sched_setaffinity(0, [1])
+while True:
+    time.sleep(random.expovariate(1 / 0.01))
+    until = time.perf_counter() + {level} * 1e-4
+    while time.perf_counter() < until:
+        pass
+"""
+        path = str(self.bench.folder / f"recorded-{level}.quell")
+        disturber = subprocess.Popen([sys.executable, "-c", busy])
+        try:
+            self.bench.run(self.bench.quell, "-q", "record", "--cpus", "1", "--duration", "20s", "--sources", "off", "-o", path)
+        finally:
+            disturber.kill()
+            disturber.wait()
+        return path
+
+    def prepare(self, program: Program) -> bool:
+        """Builds a program and finds out how long its iterations are; whether it is there."""
+        if program.source.endswith(".c"):
+            path = self.bench.compiled(HERE / "kernels" / program.source, compiler="mpicc")
+        else:
+            path = shutil.which(program.source) or ""
+        if not path:
+            return False
+        self.programs[program.name] = [path]
+        iterations = 20
+        while True:
+            found = self.bench.document("replay", self.silent, *self.options(program), "--", *self.command(program, iterations))
+            span_s = max(rank["span_ns"] for rank in found["processes"]) / 1e9
+            if span_s > 1:
+                break
+            iterations *= 4
+        self.iterations_a_second[program.name] = iterations / span_s
+        self.phases_an_iteration[program.name] = found["processes"][0]["phases"] / iterations
+        return True
+
+    def options(self, program: Program) -> list[str]:
+        """What says where its phases end; phases are only counted there."""
+        return ["--sync", "phase", *(["--phase-at", program.phase_at] if program.phase_at else [])]
+
+    def command(self, program: Program, iterations: int) -> list[str]:
+        """Starts two ranks of it."""
+        after = [str(self.turns) if word == "TURNS" else word for word in program.after]
+        return [*self.launch, *self.programs[program.name], *program.before, str(iterations), *after]
+
+    def measured(self, program: Program, noise: str, seed: int) -> dict:
+        """Its slowdown under a noise, by blocks of one run."""
+        rate = self.iterations_a_second[program.name]
+        # Blocks of whole iterations, for an iteration may have unlike phases.
+        each = max(1, round(rate * BLOCK_NS / 1e9)) * max(1, round(self.phases_an_iteration[program.name]))
+        words = [noise, f"--interleave={each}", "--seed", str(seed)]
+        words += ["--phase-at", program.phase_at] if program.phase_at else []
+        iterations = max(1, round(rate * max(4.0, RUN_S * factor())))
+        found = self.bench.document("replay", *words, "--", *self.command(program, iterations))
+        return found["interleaved"]
+
+    def predicted(self, noise: str, phase_ns: float) -> Interval:
+        """What `predict` says of two ranks, each with this noise."""
+        quantum = ["--quantum", f"{phase_ns:.0f}ns"]
+        return mean([
+            self.bench.document("predict", noise, "--ranks", "2", *quantum, "--seed", str(seed))["points"][0]["slowdown_percent"]
+            for seed in SEEDS
+        ])
+
+    def schedule(self, program: Program, network: str) -> str:
+        """The program's schedule, from a trace without noise."""
+        folder = f"trace-{program.name.split(',')[0].split(' ')[0]}-{len(list(self.bench.folder.glob('*.bin')))}"
+        iterations = max(2, round(self.iterations_a_second[program.name] * TRACE_S))
+        self.bench.run(self.bench.quell, "-q", "trace", "-o", folder, "--", *self.command(program, iterations))
+        self.bench.run(self.bench.quell, "-q", "track", folder, "--goal", f"{folder}.bin", "--net", network)
+        return f"{folder}.bin"
+
+    def simulated(self, schedule: str, network: str, noise: str) -> Interval:
+        """What `simulate` says of a schedule under a noise."""
+        found = []
+        for seed in SEEDS:
+            words = [schedule, "--noise", noise, "--net", network, "--seed", str(seed), "--baseline"]
+            run = self.bench.document("simulate", *words)
+            found.append(100 * (run["max_ns"] / run["baseline"]["max_ns"] - 1))
+        return mean(found)
+
+
+def cells(machine: Machine) -> list[Cell]:
+    """Every program under every noise, in random order."""
+    bench = machine.bench
+    bench.run(bench.quell, "-q", "bench", "loggp", "-n", "2", "-o", "net")
+    network = str(bench.folder / "net" / "intra.toml")
+    noises = machine.noises()
+    programs = [program for program in PROGRAMS if machine.prepare(program)]
+    schedules = {program.name: machine.schedule(program, network) for program in programs}
+    jobs = [(program, kind, level) for program in programs for kind, level in noises]
+    found = {}
+    for number, (program, kind, level) in enumerate(random.sample(jobs, len(jobs))):
+        say(f"{number + 1} of {len(jobs)}: {program.name} under {level} % of {kind} noise")
+        noise = noises[kind, level]
+        run = machine.measured(program, noise, seed=number + 1)
+        predicted = machine.predicted(noise, run["phase_ns"]) if program.bulk else None
+        simulated = machine.simulated(schedules[program.name], network, noise)
+        half = (run["high_percent"] - run["low_percent"]) / 2
+        measured = Interval(run["slowdown_percent"], half)
+        pairs = len(run["pairs_percent"])
+        found[program.name, kind, level] = Cell(
+            program.name, kind, level, run["noise_percent"], run["phase_ns"], pairs, measured, predicted, simulated
+        )
+    return [found[program.name, kind, level] for program, kind, level in jobs]
+
+
+def cell_table(found: list[Cell]) -> str:
+    """A row for each program and noise."""
+    rows = []
+    for cell in found:
+        others: list[str] = []
+        for other in (cell.predicted, cell.simulated):
+            if other is None:
+                others += ["", "", ""]
+                continue
+            points, units = cell.off(other)
+            others += [str(other), f"{points:+.2f}", f"{units:.1f}"]
+        first = [cell.program, f"{cell.noise} {cell.level} %", f"{cell.injected:.2f}", f"{cell.phase_ns / 1000:,.0f}"]
+        rows.append([*first, f"{cell.pairs}", str(cell.measured), *others])
+    header = ["program", "noise", "injected, %", "phase, us", "pairs", "measured, %"]
+    header += ["predicted, %", "off", "units", "simulated, %", "off", "units"]
+    return table(header, rows, "llr")
+
+
+def summary(found: list[Cell]) -> str:
+    """How many figures agree, and the middle of how far they are off."""
+    lines = []
+    for what, others in (
+        ("predicted", [(cell, cell.predicted) for cell in found if cell.predicted]),
+        ("simulated", [(cell, cell.simulated) for cell in found]),
+    ):
+        off = [cell.off(other) for cell, other in others if other]
+        within = sum(units <= 1 for _, units in off)
+        middle = statistics.median(abs(points) for points, _ in off)
+        worst = max(abs(points) for points, _ in off)
+        lines.append(
+            f"- **{what}**: {within} of {len(off)} within the intervals; off by {middle:.2f} points in the middle and "
+            f"{worst:.2f} at most."
+        )
+    half = statistics.median(cell.measured.half for cell in found)
+    lines.append(f"- The measured interval is ± {half:.2f} points in the middle.")
+    return "\n".join(lines)
+
+
+def draw(found: list[Cell], path: Path) -> None:
+    """Predicted and simulated over measured."""
+    mpl.rcParams.update({"svg.hashsalt": "quell", "svg.fonttype": "none", "font.family": "sans-serif"})
+    figure, both = plt.subplots(1, 2, figsize=(10, 4.8), layout="constrained", sharex=True, sharey=True)
+    names = list(dict.fromkeys(cell.program for cell in found))
+    for axes, what in zip(both, ("predicted", "simulated")):
+        for number, name in enumerate(names):
+            points = [(cell.measured, getattr(cell, what)) for cell in found if cell.program == name and getattr(cell, what)]
+            axes.errorbar(
+                [measured.value for measured, _ in points],
+                [other.value for _, other in points],
+                xerr=[measured.half for measured, _ in points],
+                yerr=[other.half for _, other in points],
+                fmt="o",
+                markersize=4,
+                color=f"C{number}",
+                label=name,
+            )
+        most = 1.1 * max(cell.measured.value for cell in found)
+        axes.plot([0, most], [0, most], color="black", linewidth=0.8)
+        axes.set_xlabel("measured slowdown, %")
+        axes.set_ylabel(f"{what} slowdown, %")
+        axes.grid(color="#dddddd", linewidth=0.6)
+        axes.legend(fontsize=7)
+    figure.savefig(path, metadata={"Date": None})
+
+
+def make(bench: Bench) -> list[Row]:
+    """Runs everything and writes the page."""
+    launcher = shutil.which("mpirun.openmpi") or shutil.which("mpirun")
+    if not launcher or not shutil.which("mpicc"):
+        write_page("reality", "Predictions against reality", [INTRODUCTION, "Not measured: there is no MPI here."])
+        return []
+    (bench.folder / "in.melt").write_text(MELT, encoding="utf-8")
+    found = cells(Machine(bench, [launcher, "--bind-to", "core", "-n", "2"]))
+    draw(found, HERE / "reality.svg")
+    parts = [
+        INTRODUCTION,
+        summary(found),
+        "![Predicted and simulated slowdown over the measured](reality.svg)",
+        "## All figures",
+        READING.format(seeds=len(SEEDS)),
+        cell_table(found),
+    ]
+    write_page("reality", "Predictions against reality", parts)
+    return []
+
+
+if __name__ == "__main__":
+    sys.exit(main("reality", 1200, __doc__, make))
