@@ -144,15 +144,26 @@ class Machine:
     def turns(self) -> int:
         """Turns of the loop that take a quantum."""
         path = self.silent
-        words = [*self.launch, self.bench.compiled(HERE / "kernels/loop.c", compiler="mpicc"), "500", "1000000", "barrier", "8"]
-        found = self.bench.document("replay", path, "--", *words)
+        words = [
+            *self.launch,
+            self.bench.compiled(HERE / "kernels/loop.c", compiler="mpicc"),
+            "500",
+            "1000000",
+            "barrier",
+            "8",
+        ]
+        found = self.replay(words, path)
         took = max(rank["span_ns"] for rank in found["processes"])
         return round(1_000_000 * QUANTUM_NS * 500 / took)
 
     @cached_property
     def silent(self) -> str:
         """A noise that is next to none."""
-        return self.model("silent", "periodic = { period = \"5s\" }", "constant = \"1us\"")
+        return self.model("silent", 'periodic = { period = "5s" }', 'constant = "1us"')
+
+    def replay(self, command: list[str], *words: str) -> dict:
+        """A command under noise."""
+        return json.loads(self.bench.run(self.bench.quell, "-q", "replay", "--json", *words, "--", *command).stdout)
 
     def model(self, name: str, arrivals: str, duration: str) -> str:
         """Writes a noise model; its path."""
@@ -169,7 +180,9 @@ class Machine:
             found["periodic", level] = self.model(
                 f"periodic-{level}", 'periodic = { period = "10ms", phase = "random" }', f"constant = {length}"
             )
-            found["Poisson", level] = self.model(f"poisson-{level}", 'poisson = { rate = "100/s" }', f"exponential = {length}")
+            found["Poisson", level] = self.model(
+                f"poisson-{level}", 'poisson = { rate = "100/s" }', f"exponential = {length}"
+            )
             found["recorded", level] = self.recorded(level)
         return found
 
@@ -186,7 +199,19 @@ while True:
         path = str(self.bench.folder / f"recorded-{level}.quell")
         disturber = subprocess.Popen([sys.executable, "-c", busy])
         try:
-            self.bench.run(self.bench.quell, "-q", "record", "--cpus", "1", "--duration", "20s", "--sources", "off", "-o", path)
+            self.bench.run(
+                self.bench.quell,
+                "-q",
+                "record",
+                "--cpus",
+                "1",
+                "--duration",
+                f"{max(5, effort(20))}s",
+                "--sources",
+                "off",
+                "-o",
+                path,
+            )
         finally:
             disturber.kill()
             disturber.wait()
@@ -203,7 +228,7 @@ while True:
         self.programs[program.name] = [path]
         iterations = 20
         while True:
-            found = self.bench.document("replay", self.silent, *self.options(program), "--", *self.command(program, iterations))
+            found = self.replay(self.command(program, iterations), self.silent, *self.options(program))
             span_s = max(rank["span_ns"] for rank in found["processes"]) / 1e9
             if span_s > 1:
                 break
@@ -229,23 +254,27 @@ while True:
         words = [noise, f"--interleave={each}", "--seed", str(seed)]
         words += ["--phase-at", program.phase_at] if program.phase_at else []
         iterations = max(1, round(rate * max(4.0, RUN_S * factor())))
-        found = self.bench.document("replay", *words, "--", *self.command(program, iterations))
+        found = self.replay(self.command(program, iterations), *words)
         return found["interleaved"]
 
     def predicted(self, noise: str, phase_ns: float) -> Interval:
         """What `predict` says of two ranks, each with this noise."""
         quantum = ["--quantum", f"{phase_ns:.0f}ns"]
-        return mean([
-            self.bench.document("predict", noise, "--ranks", "2", *quantum, "--seed", str(seed))["points"][0]["slowdown_percent"]
-            for seed in SEEDS
-        ])
+        return mean(
+            [
+                self.bench.document("predict", noise, "--ranks", "2", *quantum, "--seed", str(seed))["points"][0][
+                    "slowdown_percent"
+                ]
+                for seed in SEEDS
+            ]
+        )
 
-    def schedule(self, program: Program, network: str) -> str:
+    def schedule(self, program: Program) -> str:
         """The program's schedule, from a trace without noise."""
         folder = f"trace-{program.name.split(',')[0].split(' ')[0]}-{len(list(self.bench.folder.glob('*.bin')))}"
         iterations = max(2, round(self.iterations_a_second[program.name] * TRACE_S))
         self.bench.run(self.bench.quell, "-q", "trace", "-o", folder, "--", *self.command(program, iterations))
-        self.bench.run(self.bench.quell, "-q", "track", folder, "--goal", f"{folder}.bin", "--net", network)
+        self.bench.run(self.bench.quell, "-q", "track", folder, "--goal", f"{folder}.bin")
         return f"{folder}.bin"
 
     def simulated(self, schedule: str, network: str, noise: str) -> Interval:
@@ -265,7 +294,7 @@ def cells(machine: Machine) -> list[Cell]:
     network = str(bench.folder / "net" / "intra.toml")
     noises = machine.noises()
     programs = [program for program in PROGRAMS if machine.prepare(program)]
-    schedules = {program.name: machine.schedule(program, network) for program in programs}
+    schedules = {program.name: machine.schedule(program) for program in programs}
     jobs = [(program, kind, level) for program in programs for kind, level in noises]
     found = {}
     for number, (program, kind, level) in enumerate(random.sample(jobs, len(jobs))):
@@ -328,7 +357,9 @@ def draw(found: list[Cell], path: Path) -> None:
     names = list(dict.fromkeys(cell.program for cell in found))
     for axes, what in zip(both, ("predicted", "simulated")):
         for number, name in enumerate(names):
-            points = [(cell.measured, getattr(cell, what)) for cell in found if cell.program == name and getattr(cell, what)]
+            points = [
+                (cell.measured, getattr(cell, what)) for cell in found if cell.program == name and getattr(cell, what)
+            ]
             axes.errorbar(
                 [measured.value for measured, _ in points],
                 [other.value for _, other in points],
