@@ -32,20 +32,20 @@ RUN_S, TRACE_S = 12, 2
 SEEDS = range(1, 9)
 
 INTRODUCTION = """\
-Noise of a known kind is injected into two ranks of real MPI programs on this machine, and the slowdown is measured within one
-run: blocks of phases with noise and without take turns in random order (`quell replay --interleave`). Next to it stands what
-`quell predict` says from the noise and the length of a phase alone, and what `quell simulate` says from a trace of the program
-without noise (`quell trace`, `quell track --goal`) with the network that `quell bench loggp` measured. No figure is fitted to
-another. Written by `reality.py`; do not edit.
+Noise of a known kind is injected into two ranks of real MPI programs on this machine, and the slowdown is measured
+within one run: blocks of phases with noise and without take turns in random order (`quell replay --interleave`). Next
+to it stands what `quell predict` says from the noise and the length of a phase alone, and what `quell simulate` says
+from a trace of the program without noise (`quell trace`, `quell track --goal`) with the network that `quell bench
+loggp` measured. No figure is fitted to another. Written by `reality.py`; do not edit.
 """
 
 READING = """\
-- **measured** is the slowdown in percent with its 95 % interval. It is a ratio of sums over pairs of neighbouring blocks, so a
-  core whose speed strays is as fast in both.
-- **predicted** and **simulated** are the means of {seeds} seeds. At two ranks, a periodic noise's cost depends on where the two
-  ranks are in it, which each block and each seed draws anew.
-- **off** is measured less predicted (or simulated), in points of slowdown; **units** is the same in half-widths of the measured
-  95 % interval and of the mean of the seeds together: up to 1 is agreement.
+- **measured** is the slowdown in percent with its 95 % interval. A core whose speed strays is as fast in both blocks of
+  a pair.
+- **predicted** and **simulated** are the means of {seeds} seeds, with the intervals of the means. At two ranks, what a
+  periodic noise costs depends on where the two ranks are in it, which each block and each seed draws anew.
+- **off** is measured less predicted (or simulated), in points of slowdown; **units** is the same in half-widths of both
+  95 % intervals together: up to 1 is agreement.
 - `predict` knows programs that wait for all ranks after each phase. The wavefront does not, so it has no prediction.
 """
 
@@ -143,16 +143,8 @@ class Machine:
     @cached_property
     def turns(self) -> int:
         """Turns of the loop that take a quantum."""
-        path = self.silent
-        words = [
-            *self.launch,
-            self.bench.compiled(HERE / "kernels/loop.c", compiler="mpicc"),
-            "500",
-            "1000000",
-            "barrier",
-            "8",
-        ]
-        found = self.replay(words, path)
+        program = self.bench.compiled(HERE / "kernels/loop.c", compiler="mpicc")
+        found = self.replay([*self.launch, program, "500", "1000000", "barrier", "8"], self.silent)
         took = max(rank["span_ns"] for rank in found["processes"])
         return round(1_000_000 * QUANTUM_NS * 500 / took)
 
@@ -181,7 +173,7 @@ class Machine:
                 f"periodic-{level}", 'periodic = { period = "10ms", phase = "random" }', f"constant = {length}"
             )
             found["Poisson", level] = self.model(
-                f"poisson-{level}", 'poisson = { rate = "100/s" }', f"exponential = {length}"
+                f"poisson-{level}", 'poisson = { rate = "100/s" }', f"exponential = {{ mean = {length} }}"
             )
             found["recorded", level] = self.recorded(level)
         return found
@@ -198,20 +190,9 @@ while True:
 """
         path = str(self.bench.folder / f"recorded-{level}.quell")
         disturber = subprocess.Popen([sys.executable, "-c", busy])
+        words = ["--cpus", "1", "--duration", f"{max(5, effort(20))}s", "--sources", "off", "-o", path]
         try:
-            self.bench.run(
-                self.bench.quell,
-                "-q",
-                "record",
-                "--cpus",
-                "1",
-                "--duration",
-                f"{max(5, effort(20))}s",
-                "--sources",
-                "off",
-                "-o",
-                path,
-            )
+            self.bench.run(self.bench.quell, "-q", "record", *words)
         finally:
             disturber.kill()
             disturber.wait()
@@ -259,15 +240,9 @@ while True:
 
     def predicted(self, noise: str, phase_ns: float) -> Interval:
         """What `predict` says of two ranks, each with this noise."""
-        quantum = ["--quantum", f"{phase_ns:.0f}ns"]
-        return mean(
-            [
-                self.bench.document("predict", noise, "--ranks", "2", *quantum, "--seed", str(seed))["points"][0][
-                    "slowdown_percent"
-                ]
-                for seed in SEEDS
-            ]
-        )
+        words = [noise, "--ranks", "2", "--quantum", f"{phase_ns:.0f}ns"]
+        runs = [self.bench.document("predict", *words, "--seed", str(seed)) for seed in SEEDS]
+        return mean([run["points"][0]["slowdown_percent"] for run in runs])
 
     def schedule(self, program: Program) -> str:
         """The program's schedule, from a trace without noise."""
@@ -357,9 +332,8 @@ def draw(found: list[Cell], path: Path) -> None:
     names = list(dict.fromkeys(cell.program for cell in found))
     for axes, what in zip(both, ("predicted", "simulated")):
         for number, name in enumerate(names):
-            points = [
-                (cell.measured, getattr(cell, what)) for cell in found if cell.program == name and getattr(cell, what)
-            ]
+            all_ = [(cell.measured, getattr(cell, what)) for cell in found if cell.program == name]
+            points = [(measured, other) for measured, other in all_ if other]
             axes.errorbar(
                 [measured.value for measured, _ in points],
                 [other.value for _, other in points],

@@ -7,7 +7,16 @@ IBM = "IBM, OS jitter mitigation techniques, 2013"
 HOEFLER = "Hoefler et al., SC 2010 (slides)"
 
 FIGURES = {
-    DE: ["Fig. 1", "Fig. 2", "Fig. 3", "Fig. 4", "Fig. 5", "Fig. 6", "Fig. 7", "Fig. 8"],
+    DE: [
+        *(f"Fig. {number}" for number in range(1, 5)),
+        "section IV-A",
+        "Fig. 5",
+        "Fig. 6",
+        "section V-C, hits",
+        "section V-C, drift",
+        "Fig. 7",
+        "Fig. 8",
+    ],
     JONES: [
         "Table 1",
         "Fig. 1",
@@ -16,7 +25,7 @@ FIGURES = {
         "Fig. 3",
         "Fig. 4",
         "Table 3",
-        *(f"section {one}" for one in ("4.4", "4.4.1", "4.4.2", "4.5")),
+        *(f"section {one}" for one in ("4.4", "4.4.1", "4.4.1, range", "4.4.2", "4.5")),
     ],
     NATARAJ: ["Table 1", "Table 2", *(f"Fig. {number}" for number in range(1, 10))],
     IBM: [
