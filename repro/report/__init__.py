@@ -26,7 +26,7 @@ ROWS = HERE / "rows"
 LOCK = "QUELL_REPRO_LOCK"
 # How many times as long measurements last as they do by default, for steadier figures.
 EFFORT = "QUELL_REPRO_EFFORT"
-# All pages take some twenty minutes with it on two CPUs; at 1 they may take half an hour.
+# All pages take some half an hour with it on two CPUs; at 1 they may take three quarters of one.
 USUAL_EFFORT = 0.6
 # Open MPI asks for both before it starts anything for root.
 ENVIRONMENT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}

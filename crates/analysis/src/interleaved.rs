@@ -203,7 +203,8 @@ impl Fit {
 
     /// The weighted least squares line.
     fn refined(self, pairs: &[Pair]) -> Self {
-        let sum = |of: &dyn Fn(&Pair) -> f64| pairs.iter().map(|pair| self.weight(pair) * of(pair)).sum::<f64>();
+        let sum =
+            |of: &dyn Fn(&Pair) -> f64| pairs.iter().map(|pair| self.weight(pair) * of(pair)).sum::<f64>();
         let all = sum(&|_| 1.0);
         let (x, y) = (sum(&|pair| pair.injected) / all, sum(&|pair| pair.added) / all);
         let square = sum(&|pair| (pair.injected - x).powi(2));
@@ -324,7 +325,8 @@ mod tests {
             let draws = Draws::new(run, &[3]);
             // Sums of twelve uniform draws of variance 1/12 are nearly Gaussian.
             let gauss = |block: u64| (0..12).map(|n| draws.below(12 * block + n, 100_000)).sum::<u64>();
-            let lengths = (0..81).map(|block| 10_000_000 + if odd(block) { 500_000 } else { 0 } + gauss(block));
+            let lengths =
+                (0..81).map(|block| 10_000_000 + if odd(block) { 500_000 } else { 0 } + gauss(block));
             let found = found(lengths);
             let truth = 100.0 * 500_000.0 / 10_600_000.0;
             (found.low_percent..=found.high_percent).contains(&truth)

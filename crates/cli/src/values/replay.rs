@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn blocks_are_times_or_numbers_of_phases() {
-        assert_eq!("100ms".parse(), Ok(BlockText::Time(Nanos::from_millis(100))));
+        assert_eq!("100ms".parse(), Ok(BlockText::Time(Nanos::from_nanos(100_000_000))));
         assert_eq!("64".parse(), Ok(BlockText::Phases(NonZeroU64::new(64).unwrap_or(NonZeroU64::MIN))));
         for bad in ["0", "0s", "-3", "", "x", "1.5"] {
             assert!(bad.parse::<BlockText>().is_err(), "{bad}");

@@ -108,7 +108,7 @@ fn noise_goes_on_after_a_jump_out_of_a_call() {
     }
 }
 
-/// Work of 200 us that waits for nobody, with a fifth of the time noise: a quarter longer.
+/// Work of 200 us of one rank, with a fifth of the time noise: a quarter longer.
 #[test]
 fn blocks_with_noise_and_without_take_turns_within_a_run() {
     let _machine = machine();
@@ -166,8 +166,12 @@ fn ranks_that_count_different_phases_give_no_slowdown() {
         assert_eq!(ended.status.code(), Some(3), "a slowdown that was asked for is missing");
         let document: Value = serde_json::from_slice(&ended.stdout).unwrap();
         assert_eq!(document["interleaved"], Value::Null);
-        let codes: Vec<&str> =
-            document["warnings"].as_array().unwrap().iter().map(|each| each["code"].as_str().unwrap()).collect();
+        let codes: Vec<&str> = document["warnings"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|each| each["code"].as_str().unwrap())
+            .collect();
         assert!(codes.contains(&reason), "{block}: {codes:?}");
     }
 }

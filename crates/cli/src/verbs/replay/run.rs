@@ -1,8 +1,8 @@
 //! Runs a command under replayed noise, and reports the noise that it had.
 
 use std::io::{ErrorKind, IsTerminal as _};
-use std::os::unix::fs::FileTypeExt as _;
 use std::num::NonZeroU64;
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -251,7 +251,8 @@ impl Job<'_> {
         let schedule = Schedule::from_words(&words).map_err(|flaw| anyhow::anyhow!(flaw.reason()))?;
         let processes: Vec<Process> =
             reported.iter().map(|report| process_reports::process(report, &schedule, &words)).collect();
-        let interleaved = schedule.head.blocks().map(|blocks| process_reports::interleaved(&reported, blocks));
+        let interleaved =
+            schedule.head.blocks().map(|blocks| process_reports::interleaved(&reported, blocks));
         let mpi_ns = processes.iter().map(|process| process.span_ns).max();
         let mpi_ns = mpi_ns.filter(|_| self.prepared.context == Context::Boundary);
         self.runs.push(Run { noise, wall_ns: ended.wall_ns, mpi_ns });
