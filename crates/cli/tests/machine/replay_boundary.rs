@@ -157,7 +157,7 @@ fn ranks_that_count_different_phases_give_no_slowdown() {
     let (text, program) = (folder.join("uneven.c"), folder.join("uneven"));
     fs_err::write(&text, source).unwrap();
     compile_file(&format!("mpicc.{mpi}"), &text, &program, &[]);
-    for (block, reason) in [("--interleave=2", "blocks-apart"), ("--interleave=100", "few-blocks")] {
+    for (block, reason) in [("--interleave=2", "blocks-apart"), ("--interleave=300", "few-blocks")] {
         let mut args = vec!["replay", "noise.toml", block, "--json", "--"];
         let launch = launch(mpi, 2);
         args.extend(launch.iter().map(String::as_str));
