@@ -258,8 +258,14 @@ fn open(
     let place: &'static mut MaybeUninit<OpenObject> = Box::leak(Box::new(MaybeUninit::uninit()));
     let refused = |e: libbpf_rs::Error| KernelError::refused("the programs", &e);
     let mut open = RecorderSkelBuilder::default().open(place).map_err(refused)?;
-    let only_followed =
-        ["sched_process_fork", "sched_process_exec", "page_fault_user", "page_fault_kernel", ""];
+    let only_followed = [
+        "sched_process_fork",
+        "sched_process_exec",
+        "sched_migrate_task",
+        "page_fault_user",
+        "page_fault_kernel",
+        "",
+    ];
     let wanted = |hook: &str| match hook {
         "task" | "begin_here" => plan.adopt,
         _ => plan.follow || !only_followed.contains(&hook),

@@ -1,14 +1,16 @@
 //! Commands that the kernel recorder follows: their threads' accounts, on the kernel that runs these tests.
 
+use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::Stdio;
 
+use crate::support::disturbers::Chain;
 use crate::support::node::{last_cpu, until};
 use crate::support::placed::{ended_by, placed, whole};
 use crate::support::tools::may_watch_the_kernel;
 use crate::support::{Guard, json, quell, run};
 use quell_recording::SourceKind;
-use quell_testing::machine;
+use quell_testing::{machine, measure};
 use serde_json::Value;
 
 /// Builds a C program of `tests/support`.
@@ -67,6 +69,61 @@ fn only_what_a_thread_did_not_ask_for_is_preemption() {
         assert!(count * 5 < ns(&own, "calls"), "{thread}");
         assert_eq!(ns(&thread, "yielded_ns"), 0);
     }
+}
+
+/// Several tasks take the CPU before the thread has it back: each is charged what it ran, and not the first with all.
+#[test]
+fn each_task_of_a_chain_is_charged_what_it_ran() {
+    let _machine = machine();
+    let dir = tempfile::tempdir().unwrap();
+    if !may_watch_the_kernel(dir.path()) {
+        return;
+    }
+    built("spins", dir.path());
+    let draws = quell_sim::Draws::new(11, &[]);
+    for number in 0..8 {
+        // The first is a short task that wakes a long one.
+        let burn_ns = match number {
+            0 => vec![300_000, 3_000_000],
+            _ => (0..2 + draws.below(number, 4))
+                .map(|task| 100_000 + draws.below(100 * number + task, 2_000_000))
+                .collect(),
+        };
+        let chain =
+            Chain { cpu: last_cpu(), every_ns: 20_000_000, beats: 25, burn_ns, nested: number % 2 == 1 };
+        measure(|attempt| hold_against_chain(dir.path(), &format!("{number}-{attempt}.quell"), &chain));
+    }
+}
+
+/// Compares what a spinning command lost to each task of a chain with what the kernel charged that task.
+fn hold_against_chain(folder: &Path, name: &str, chain: &Chain) -> Result<(), String> {
+    let mut command = quell(folder);
+    command.args(["record", "-o", name, "-q", "--", "./spins", &chain.cpu.to_string()]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut printed = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut printed).unwrap();
+    let tid: u64 = printed.trim().parse().unwrap();
+    let ran_ns = chain.run();
+    drop(child.stdin.take());
+    assert!(child.wait().unwrap().success());
+    let show = json(folder, &["show", name, "--by", "source", "--json"]);
+    let thread =
+        show["threads"].as_array().unwrap().iter().find(|thread| thread["tid"] == tid).unwrap().clone();
+    let lost = |name: String| {
+        let mut rows = thread["sources"].as_array().unwrap().iter();
+        let row = rows.find(|row| row["source"] == format!("task:{name}"));
+        row.map_or(0, |row| row["total_ns"].as_u64().unwrap())
+    };
+    for (number, &ran_ns) in ran_ns.iter().enumerate() {
+        let ratio = lost(Chain::name(number)) as f64 / ran_ns as f64;
+        if !(0.95..=1.05).contains(&ratio) {
+            return Err(format!(
+                "task {number} of {:?}, nested {}: {ratio:.3} of what it ran",
+                chain.burn_ns, chain.nested
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// Other processes can read and write the container as the header promises, even without any privilege.

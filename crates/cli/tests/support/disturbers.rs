@@ -66,6 +66,59 @@ impl Burner {
     }
 }
 
+/// Tasks that run one after another on a CPU, each woken by the one before: `chain-0` every `every_ns`, for `beats` times.
+pub struct Chain {
+    pub cpu: usize,
+    pub every_ns: u64,
+    pub beats: u64,
+    /// The CPU time that each task burns per beat.
+    pub burn_ns: Vec<u64>,
+    /// Whether a task that is woken takes the CPU from the one that woke it, which goes on afterwards.
+    pub nested: bool,
+}
+
+impl Chain {
+    /// The name of a task.
+    pub fn name(number: usize) -> String {
+        format!("chain-{number}")
+    }
+
+    /// Runs it to its end; returns the CPU time that the kernel charged each task in the beats.
+    pub fn run(&self) -> Vec<u64> {
+        let last = self.burn_ns.len() - 1;
+        let (mut wakes, mut wakeups): (Vec<_>, Vec<_>) =
+            (0..last).map(|_| std::sync::mpsc::channel()).unzip();
+        std::thread::scope(|scope| {
+            let mut tasks = Vec::new();
+            for (number, &burn_ns) in self.burn_ns.iter().enumerate().rev() {
+                let wake = if number < last { wakes.pop() } else { None };
+                let wakeup = if number > 0 { wakeups.pop() } else { None };
+                tasks.push(scope.spawn(move || {
+                    rename_this_thread(Self::name(number).as_bytes());
+                    pin(self.cpu);
+                    schedule(
+                        libc::SCHED_FIFO,
+                        if self.nested { 1 + number } else { 1 + last - number } as i32,
+                    );
+                    let (mut beat, mut begun_ns) = (monotonic_ns(), None);
+                    for _ in 0..self.beats {
+                        beat += self.every_ns;
+                        wakeup.as_ref().map_or_else(|| sleep_until(beat), |wakeup| wakeup.recv().unwrap());
+                        let had_ns = thread_cpu_ns();
+                        begun_ns.get_or_insert(had_ns);
+                        let woken_at_ns = if self.nested { burn_ns / 2 } else { burn_ns };
+                        while thread_cpu_ns() < had_ns + woken_at_ns {}
+                        wake.iter().for_each(|wake| wake.send(()).unwrap());
+                        while thread_cpu_ns() < had_ns + burn_ns {}
+                    }
+                    thread_cpu_ns() - begun_ns.unwrap_or(0)
+                }));
+            }
+            tasks.into_iter().rev().map(|task| task.join().unwrap()).collect()
+        })
+    }
+}
+
 /// The time, and how often this thread had left its CPU by exactly that time.
 fn now_and_left() -> (u64, u64) {
     loop {

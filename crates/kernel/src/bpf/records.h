@@ -9,6 +9,8 @@
 #include "names.h"
 
 #define NAME_LENGTH 16
+/* Maximum number of waiting threads of a CPU for which every run of another task is recorded. */
+#define MOST_WAITERS 4
 
 /* One interval. `id` is the interrupt's number, the softirq's vector or one of `enum ipi`. */
 struct record {
@@ -51,7 +53,11 @@ struct own_waits {
 	u64 moved_ns; /* while sched_setaffinity moved it to another CPU */
 	u64 moves;
 	u32 left; /* how it left last, one of `enum left` */
+	/* While it waits, preempted. */
+	u32 waits;
+	u32 waits_on; /* the CPU */
 	u32 pad;
+	u64 piece_since_ns; /* when the task that runs there now began to */
 };
 
 /* A thread's end. */
@@ -92,6 +98,7 @@ struct cpu_state {
 	struct cause running; /* what woke the task that is on this CPU */
 	u32 wakee;
 	u32 pad;
+	u32 waiters[MOST_WAITERS]; /* slots of the followed threads that wait on this CPU, preempted; 0: free */
 	u64 on_cpu;          /* address of the task that came in at the last switch that was seen */
 	u64 scheduler_ahead; /* CLOCK_MONOTONIC less the scheduler's clock, in ns */
 } __attribute__((aligned(64)));

@@ -49,7 +49,7 @@ static __always_inline void come(struct cpu_state *state, u32 cpu, struct task_s
 	state->slot = slot_of_thread(next);
 	state->victim = state->slot ? next->pid : 0;
 	state->active = state->watched || state->slot;
-	enter(state, cpu, next, state->slot, now_ns);
+	enter(state, cpu, state->slot, now_ns);
 }
 
 /* Makes up for a switch that was not seen: from the task that came in last to `prev`. */
@@ -58,6 +58,8 @@ static __always_inline void switch_unseen(struct cpu_state *state, u32 cpu, stru
 	struct task_struct *before = (void *)state->on_cpu;
 	if (state->watched)
 		end_run(state, cpu, before, came_ns);
+	if (settings.follow)
+		end_pieces(state, cpu, before, came_ns);
 	/* An adoption may have given `prev` its slot since: then its account begins there, after it came. */
 	if (settings.follow && state->slot != slot_of_thread(prev)) {
 		struct quell_slot *s = slot_of(state->slot);
@@ -94,16 +96,18 @@ SEC("tp_btf/sched_switch") int BPF_PROG(task_switch, bool preempted, struct task
 	u64 now = bpf_ktime_get_ns(), came = came_unseen(state, prev, now);
 	if (came)
 		switch_unseen(state, cpu, prev, came);
-	state->on_cpu = (u64)next;
+	state->on_cpu = (u64)prev;
 	if (state->watched)
 		end_run(state, cpu, prev, now);
 	if (settings.follow) {
+		end_pieces(state, cpu, prev, now);
 		leave(state, cpu, prev, next, preempted, state_left(ctx, prev), now);
 		come(state, cpu, next, now);
 		/* What the hypervisor has stolen until now, it stole from other tasks. */
 		if (state->slot && !state->watched)
 			forget_stolen(state, now);
 	}
+	state->on_cpu = (u64)next;
 	state->running.known = 0;
 	if (state->wakee && state->wakee == next->pid)
 		state->running = state->woken;
@@ -114,6 +118,26 @@ SEC("tp_btf/sched_switch") int BPF_PROG(task_switch, bool preempted, struct task
 		state->softirq.inside = 0;
 	}
 	open_at(state, &state->task, QUELL_TASK, 0, now);
+	return 0;
+}
+
+/* The scheduler moves a waiting thread to another CPU, under the lock of the CPU that it leaves. The CPU that it goes to may switch tasks
+ * at the same time, and a waiter that is lost by that has one interval for the rest of its wait. */
+SEC("tp_btf/sched_migrate_task") int BPF_PROG(thread_moves, struct task_struct *task, int dest_cpu)
+{
+	u32 slot = slot_of_thread(task), dest = dest_cpu;
+	struct own_waits *own = slot ? bpf_map_lookup_elem(&own_waits, &slot) : 0;
+	struct cpu_state *here = this_cpu();
+	if (!own || !own->waits || own->waits_on == dest || !here)
+		return 0;
+	struct cpu_state *from = state_of(own->waits_on), *to = state_of(dest);
+	if (from) {
+		end_piece(here, slot, own, (void *)from->on_cpu, bpf_ktime_get_ns());
+		remove_waiter(from, slot);
+	}
+	own->waits_on = dest;
+	if (to)
+		add_waiter(to, slot);
 	return 0;
 }
 

@@ -6,6 +6,7 @@
 #define QUELL_THREADS_H
 
 #include "state.h"
+#include "waits.h"
 
 #ifdef __TARGET_ARCH_arm64
 #define NR_SCHED_YIELD 124
@@ -33,14 +34,6 @@ struct {
 	__uint(max_entries, 1);
 	__type(value, u32);
 } free_slots SEC(".maps");
-
-/* By slot. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, struct own_waits);
-} own_waits SEC(".maps");
 
 /* The system call that `task` is in; negative if it is in none, or before Linux 5.15. */
 static __always_inline s64 system_call(struct task_struct *task)
@@ -171,8 +164,11 @@ static __always_inline void leave(struct cpu_state *state, u32 cpu, struct task_
 	if (preempted || run_state == TASK_RUNNING) {
 		s->off_since_ns = now_ns;
 		struct own_waits *own = bpf_map_lookup_elem(&own_waits, &slot);
-		if (own)
+		if (own) {
 			own->left = how_left(prev, preempted);
+			if (own->left == LEFT_PREEMPTED)
+				begin_wait(state, cpu, slot, own, now_ns);
+		}
 		s->preemptor_pid = next->pid;
 		BPF_CORE_READ_STR_INTO(&s->preemptor, next, comm);
 		/* It was runnable and the CPU goes idle: its group has used up its CPU bandwidth (CFS throttling). */
@@ -187,7 +183,7 @@ static __always_inline void leave(struct cpu_state *state, u32 cpu, struct task_
 	}
 }
 
-static __always_inline void enter(struct cpu_state *state, u32 cpu, struct task_struct *next, u32 slot, u64 now_ns)
+static __always_inline void enter(struct cpu_state *state, u32 cpu, u32 slot, u64 now_ns)
 {
 	struct quell_slot *s = slot_of(slot);
 	if (!s)
@@ -210,17 +206,8 @@ static __always_inline void enter(struct cpu_state *state, u32 cpu, struct task_
 		own->moves++;
 		return;
 	}
-	charge(slot, QUELL_LEVEL_TASK, QUELL_TASK, now_ns - off_since);
-	struct named_record *to = reserve(state, cpu, sizeof(*to));
-	if (to) {
-		struct open_interval wait = { .start_ns = off_since, .kind = QUELL_TASK };
-		fill(&to->record, s->cpu, s->global_tid, &wait, now_ns, now_ns - off_since);
-		to->cause.known = 0;
-		to->pid = s->preemptor_pid;
-		to->tgid = 0;
-		__builtin_memcpy(to->name, s->preemptor, sizeof(to->name));
-		bpf_ringbuf_submit(to, BPF_RB_NO_WAKEUP);
-	}
+	if (own)
+		end_wait(state, cpu, slot, own, (void *)state->on_cpu, now_ns);
 }
 
 SEC("tp_btf/sched_process_fork") int BPF_PROG(thread_born, struct task_struct *parent, struct task_struct *child)
