@@ -124,6 +124,60 @@ fn what_a_rank_wrote_is_what_is_read() {
     assert_eq!(run.read(1, &mut Vec::new()), Ok(false));
 }
 
+/// Every kind of record that `contract/trace_log.py` describes and the test above has not; what is expected is written there.
+#[test]
+fn every_kind_of_record_is_read_as_the_contract_describes_it() {
+    let peer = |rank: u64| rank << 32;
+    let unknown = u64::from(u32::MAX);
+    let written: [(Vec<u8>, What); 10] = [
+        (
+            record(kind::SEND, 0, 7, 2_000, &[peer(1), 64, 5]),
+            What::Send { comm: 0, to: 1, tag: 7, bytes: 64, request: 5 },
+        ),
+        (record(kind::SEND_DONE, 0, 0, 2_001, &[5]), What::SendDone { request: 5 }),
+        (
+            record(kind::POSTED, 0, 9, 2_002, &[peer(unknown), 6]),
+            What::RecvPosted { comm: 0, from: u32::MAX, tag: 9, request: 6 },
+        ),
+        (
+            record(kind::RECV, 0, 9, 2_003, &[peer(2), 128, 6]),
+            What::Recv { comm: 0, from: 2, tag: 9, bytes: 128, request: 6 },
+        ),
+        (
+            record(kind::RECV, 0, 10, 2_004, &[peer(1), 32]),
+            What::Recv { comm: 0, from: 1, tag: 10, bytes: 32, request: BLOCKING },
+        ),
+        (record(kind::PROBED, 0, 3, 2_005, &[peer(2)]), What::Probed { comm: 0, from: 2, tag: 3 }),
+        (record(kind::PENDING, 0, 0, 2_006, &[6]), What::Pending { request: 6 }),
+        (record(kind::CANCELLED, 0, 0, 2_007, &[8]), What::Cancelled { request: 8 }),
+        (
+            record(kind::COLLECTIVE_POSTED, 0, 0, 2_008, &[10]),
+            What::CollectivePosted { comm: 0, request: 10 },
+        ),
+        (
+            record(kind::COLLECTIVE, 12, 0, 2_009, &[peer(2), 8, 16, 10]),
+            What::Collective {
+                operation: Operation::Reduce,
+                comm: 0,
+                root: 2,
+                sent: 8,
+                received: 16,
+                request: 10,
+            },
+        ),
+    ];
+    let bytes: Vec<u8> = written.iter().flat_map(|(bytes, _)| bytes.clone()).collect();
+    let dir = folder_with(&[log(0, 3, &bytes)]);
+    let (events, damage) = all(&mut LogRun::open(dir.path()).unwrap(), 0);
+    assert_eq!(damage, None);
+    let expected: Vec<What> = written.into_iter().map(|(_, what)| what).collect();
+    assert_eq!(events.iter().map(|event| event.what).collect::<Vec<_>>(), expected);
+    assert_eq!(
+        events.iter().map(|event| event.time_ns).collect::<Vec<_>>(),
+        (2_000..2_010).collect::<Vec<_>>()
+    );
+}
+
 #[test]
 fn times_go_to_the_clock_of_rank_0_by_the_line_between_two_measurements() {
     let mut other = log(1, 2, &record(kind::COLLECTIVE_BEGIN, 0, 0, 5_000_000, &[]));
