@@ -433,4 +433,4 @@ def make(bench: Bench) -> list[Row]:
 
 
 if __name__ == "__main__":
-    sys.exit(main("jones-llnl", 150, __doc__, make))
+    sys.exit(main("jones-llnl", 240, __doc__, make))

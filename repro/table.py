@@ -32,6 +32,10 @@ edit. `./x repro` measures all of it again, and fails where a row claims what it
 """
 
 
+# Scripts that show no figure of a paper.
+NO_PAPER = {"table", "coverage", "reality"}
+
+
 def documents() -> list[dict]:
     """What the pages' scripts left."""
     return [json.loads(path.read_text(encoding="utf-8")) for path in sorted(ROWS.glob("*.json"))]
@@ -39,7 +43,7 @@ def documents() -> list[dict]:
 
 def pages() -> list[str]:
     """The scripts that leave rows, by their names."""
-    return sorted(path.stem for path in HERE.glob("*.py") if path.stem not in {"table", "coverage"})
+    return sorted(path.stem for path in HERE.glob("*.py") if path.stem not in NO_PAPER)
 
 
 def cell(text: str) -> str:
