@@ -7,7 +7,7 @@ use std::process::Stdio;
 use crate::support::disturbers::Chain;
 use crate::support::node::{last_cpu, until};
 use crate::support::placed::{ended_by, placed, whole};
-use crate::support::tools::may_watch_the_kernel;
+use crate::support::tools::{has_two_cpus, may_watch_the_kernel};
 use crate::support::{Guard, json, quell, run};
 use quell_recording::SourceKind;
 use quell_testing::{machine, measure};
@@ -89,33 +89,102 @@ fn each_task_of_a_chain_is_charged_what_it_ran() {
                 .map(|task| 100_000 + draws.below(100 * number + task, 2_000_000))
                 .collect(),
         };
-        let chain =
-            Chain { cpu: last_cpu(), every_ns: 20_000_000, beats: 25, burn_ns, nested: number % 2 == 1 };
+        let chain = Chain {
+            name: "chain",
+            cpu: last_cpu(),
+            every_ns: 20_000_000,
+            beats: 25,
+            burn_ns,
+            nested: number % 2 == 1,
+        };
         measure(|attempt| hold_against_chain(dir.path(), &format!("{number}-{attempt}.quell"), &chain));
     }
 }
 
-/// Compares what a spinning command lost to each task of a chain with what the kernel charged that task.
-fn hold_against_chain(folder: &Path, name: &str, chain: &Chain) -> Result<(), String> {
+/// A thread that may run anywhere waits now on one CPU, now on the other: no task is charged for a wait on a CPU where it never was.
+#[test]
+fn a_wait_that_moves_to_another_cpu_is_charged_to_the_tasks_there() {
+    let _machine = machine();
+    let dir = tempfile::tempdir().unwrap();
+    if !may_watch_the_kernel(dir.path()) || !has_two_cpus() {
+        return;
+    }
+    built("spins", dir.path());
+    let chain = |name, cpu, every_ns| {
+        // One of them has a CPU for most of the time, so the thread has to wait where the scheduler puts it.
+        Chain {
+            name,
+            cpu,
+            every_ns,
+            beats: 400_000_000 / every_ns,
+            burn_ns: vec![3_000_000, 4_000_000],
+            nested: false,
+        }
+    };
+    let (here, there) = (chain("here", 0, 11_000_000), chain("there", last_cpu(), 9_000_000));
+    let mut child = spinning(dir.path(), "moved.quell", -1);
+    std::thread::scope(|scope| {
+        scope.spawn(|| here.run());
+        scope.spawn(|| there.run());
+    });
+    child.end();
+    let recording = whole(dir.path(), "moved.quell").unwrap();
+    let mut waits = [0, 0];
+    for side in &recording.intervals {
+        for one in side.intervals.iter().filter(|one| u64::from(one.victim) == child.tid) {
+            let source = one.source.to_string();
+            let of = [&here, &there].map(|chain| source.starts_with(&format!("task:{}-", chain.name)));
+            for (at, chain) in [&here, &there].into_iter().enumerate().filter(|(at, _)| of[*at]) {
+                assert_eq!(
+                    side.cpu.0 as usize, chain.cpu,
+                    "{source} from {} for {}",
+                    one.start, one.duration
+                );
+                waits[at] += 1;
+            }
+        }
+    }
+    assert!(waits.iter().all(|&waits| waits > 0), "it waited on both CPUs: {waits:?}");
+}
+
+/// A command that spins under `record`, until it is ended.
+struct Spinning {
+    child: std::process::Child,
+    tid: u64,
+}
+
+impl Spinning {
+    fn end(&mut self) {
+        drop(self.child.stdin.take());
+        assert!(self.child.wait().unwrap().success());
+    }
+}
+
+/// Starts it on a CPU, or on any (-1).
+fn spinning(folder: &Path, name: &str, cpu: i64) -> Spinning {
     let mut command = quell(folder);
-    command.args(["record", "-o", name, "-q", "--", "./spins", &chain.cpu.to_string()]);
+    command.args(["record", "-o", name, "-q", "--", "./spins", &cpu.to_string()]);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut printed = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut printed).unwrap();
-    let tid: u64 = printed.trim().parse().unwrap();
+    Spinning { child, tid: printed.trim().parse().unwrap() }
+}
+
+/// Compares what a spinning command lost to each task of a chain with what the kernel charged that task.
+fn hold_against_chain(folder: &Path, name: &str, chain: &Chain) -> Result<(), String> {
+    let mut child = spinning(folder, name, chain.cpu as i64);
     let ran_ns = chain.run();
-    drop(child.stdin.take());
-    assert!(child.wait().unwrap().success());
+    child.end();
     let show = json(folder, &["show", name, "--by", "source", "--json"]);
     let thread =
-        show["threads"].as_array().unwrap().iter().find(|thread| thread["tid"] == tid).unwrap().clone();
+        show["threads"].as_array().unwrap().iter().find(|thread| thread["tid"] == child.tid).unwrap().clone();
     let lost = |name: String| {
         let mut rows = thread["sources"].as_array().unwrap().iter();
         let row = rows.find(|row| row["source"] == format!("task:{name}"));
         row.map_or(0, |row| row["total_ns"].as_u64().unwrap())
     };
     for (number, &ran_ns) in ran_ns.iter().enumerate() {
-        let ratio = lost(Chain::name(number)) as f64 / ran_ns as f64;
+        let ratio = lost(chain.task(number)) as f64 / ran_ns as f64;
         if !(0.95..=1.05).contains(&ratio) {
             return Err(format!(
                 "task {number} of {:?}, nested {}: {ratio:.3} of what it ran",

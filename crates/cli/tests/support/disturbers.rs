@@ -66,8 +66,10 @@ impl Burner {
     }
 }
 
-/// Tasks that run one after another on a CPU, each woken by the one before: `chain-0` every `every_ns`, for `beats` times.
+/// Tasks that run one after another on a CPU, each woken by the one before: the first every `every_ns`, for `beats` times.
 pub struct Chain {
+    /// The tasks are called NAME-0, NAME-1 and so on.
+    pub name: &'static str,
     pub cpu: usize,
     pub every_ns: u64,
     pub beats: u64,
@@ -79,8 +81,8 @@ pub struct Chain {
 
 impl Chain {
     /// The name of a task.
-    pub fn name(number: usize) -> String {
-        format!("chain-{number}")
+    pub fn task(&self, number: usize) -> String {
+        format!("{}-{number}", self.name)
     }
 
     /// Runs it to its end; returns the CPU time that the kernel charged each task in the beats.
@@ -94,7 +96,7 @@ impl Chain {
                 let wake = if number < last { wakes.pop() } else { None };
                 let wakeup = if number > 0 { wakeups.pop() } else { None };
                 tasks.push(scope.spawn(move || {
-                    rename_this_thread(Self::name(number).as_bytes());
+                    rename_this_thread(self.task(number).as_bytes());
                     pin(self.cpu);
                     schedule(
                         libc::SCHED_FIFO,
