@@ -1,14 +1,17 @@
 """Repeats IBM's page on OS jitter (2013): its tables of tasks and of mitigations, vpsum, and CG bound and unbound.
 
 Usage: ibm_jitter.py QUELL, where QUELL is the program to run. Writes ibm-jitter.md and ibm-jitter.svg next to this
-script. vpsum and CG need an MPI; their figures are measured, and no two runs give the same.
+script. vpsum and CG need an MPI; their figures are measured, and no two runs give the same. As root, the third kind of
+runs of CG has this machine's mitigations applied; each run reverts them at its end.
 """
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
 import sys
+import textwrap
 from collections import Counter
 from statistics import median
 
@@ -29,14 +32,23 @@ from report import (
     table,
     write_page,
 )
-from report.drawing import BLUE, GREY, ORANGE, panels, save
+from report.drawing import BLUE, GREEN, GREY, ORANGE, panels, save
 from report.papers import IBM
 
-# Some 0.5 s on idle CPUs.
-CG = ("300", "48")
-CG_RUNS, CG_S = 8, 50
+# Iterations, and points along an edge of a rank's box: about a second on idle CPUs.
+CG = ("2000", "48")
+CG_RUNS, CG_S = 10, 60
+CG_RANKS = 2
+# Of a point in an iteration of kernels/cg.c: 7 in A p, and 2 each in two dot products and three updates of vectors.
+CG_OPERATIONS = 7 + 2 * 2 + 3 * 2
+UNBOUND, BOUND, ALL = "unbound", "bound", "bound, all mitigations"
+# It leaves a CPU to the system, and both have a rank here.
+NOT_WANTED = {"corespec-n-minus-1"}
 VPSUM_ROUNDS, VPSUM_S = 2, 50
-PAPER_CG = {"not mitigated": "7.1, 355.41, 109.38", "affinity": "5.11, 5.15, 5.14", "all": "5.14, 5.14, 5.15"}
+PAPER_CG = (
+    "s, unbound: 7.1, 355.41, 109.38; affinity: 5.11, 5.15, 5.14; all: 5.14, 5.14, 5.15; Mop/s: 20176, 403, 1311; "
+    "28067, 27814, 27901; 27909, 27908, 27847"
+)
 KERNEL_THREADS = ("kworker", "ksoftirqd", "rcu_", "kdamond", "migration", "kswapd", "khugepaged", "kcompactd", "jbd2")
 # What a test harness does next to its run: it looks at the machine and writes what it saw.
 HARNESS = """#!/bin/bash
@@ -62,6 +74,8 @@ VARIANTS = {
 TECHNIQUES = 22
 # What counts as spikes that shrink.
 SHRUNK = 0.8
+# What counts as runs that vary more than others: how much larger the longest over the shortest is.
+STEADIER = 1.1
 
 INTRODUCTION = """\
 What IBM's PowerLinux team showed in 2013 in *OS Jitter Mitigation Techniques*, of POWER6 nodes of 32 cores under SLES
@@ -70,16 +84,33 @@ them. Here: `quell show`, `quell bench fwq`, `quell tune audit`, and conjugate g
 on two CPUs. Written by `ibm_jitter.py`; do not edit.
 """
 
+FORMULA = f"""\
+{CG_OPERATIONS} operations x {CG[1]}^3 points x {CG_RANKS} ranks x {CG[0]} iterations / time.
+The operations of a point in an iteration of `kernels/cg.c` are 7 in the product with the matrix (5 additions of
+neighbours, a multiplication and a subtraction), and 2 each in two dot products and three updates of vectors.
+"""
+
+APPLIED = """\
+All mitigations that were applied:
+{}.
+`quell tune apply --with` applies them before each such run and reverts them after it; then `quell tune status` has to
+list none.
+"""
+
+NONE_APPLIED = "none, because only root may, where none are applied yet"
+
 WHY = """\
 ## Why they differ
 
-- **No kernel setting was changed** for this: which mitigations are on is only looked at. *Mitigated* is affinity
-  alone, which the page itself found to matter most; `quell tune try` measures the others, one at a time, on a machine
-  that is one's own.
+- **vpsum, mitigated** is affinity alone, which the page itself found to matter most. No kernel setting was changed for
+  it; `quell tune try` measures the others, one at a time.
 - **vpsum's graphs** print no numbers. The mean slow-down is the page's own figure for them: the slowest rank of each
   iteration, above the quantum.
 - **CG.** 128 processes without affinity met on the same cores of 4 nodes, for minutes. 2 ranks on 2 CPUs do so now
   and then, where other programs push them about; a bound rank shares its CPU with those alone.
+- **All mitigations** are those that can be changed while this machine runs: the page's own up to a medium risk, and all
+  others of the catalogue that have a low one. What needs a boot, systemd or another machine is left out, and so is what
+  leaves a CPU to the system, because both have a rank.
 """
 
 
@@ -153,16 +184,53 @@ def quanta_ms(bench: Bench, one: str) -> list[float]:
     return [int(line.split()[1]) / 1000 for line in lines if line[:1].isdigit()]
 
 
-def gradients(bench: Bench, launch: list[str]) -> dict[str, list[float]]:
-    """Seconds of each run of CG, unbound and bound, in random order."""
+def applicable(bench: Bench) -> list[str]:
+    """The mitigations that can be applied now, as a plan in all.plan; none where others are, or without root."""
+    if os.geteuid() or bench.document("tune", "status")["open"]:
+        return []
+    wanted = []
+    for one in bench.document("tune", "audit")["mitigations"]:
+        risks = {"low", "medium"} if one["ibm"] else {"low"}
+        if one["state"] != "not-applied" or one["risk"] not in risks or one["id"] in NOT_WANTED:
+            continue
+        plan = bench.document("tune", "plan", one["id"])
+        if any(not write["staged"] for write in plan["writes"]):
+            wanted.append(one["id"])
+    if wanted:
+        bench.run(bench.quell, "-q", "tune", "plan", *wanted, "-o", "all.plan")
+    return wanted
+
+
+def nothing_is_left(bench: Bench) -> None:
+    """Reverts what is applied, and fails where that is not possible."""
+    bench.run(bench.quell, "-q", "tune", "revert")
+    left = bench.document("tune", "status")["open"]
+    if left:
+        raise RuntimeError(f"mitigations are still applied: {left}")
+
+
+def gradients(bench: Bench, launch: list[str], kinds: list[str]) -> dict[str, list[float]]:
+    """Seconds of each run of CG, of each kind, in random order."""
     launcher, _, _, *rest = launch
-    found: dict[str, list[float]] = {"unbound": [], "bound": []}
+    found: dict[str, list[float]] = {kind: [] for kind in kinds}
     for _ in rounds("CG", CG_RUNS, CG_S, least=6):
-        for how in random.sample(list(found), 2):
-            bind = ["--bind-to", "none" if how == "unbound" else "core"]
-            printed = bench.run(launcher, *bind, *rest, *CG).stdout.split()
-            found[how].append(float(printed[0]) / 1e9)
+        for kind in random.sample(kinds, len(kinds)):
+            command = [launcher, "--bind-to", "none" if kind == UNBOUND else "core", *rest, *CG]
+            if kind == ALL:
+                apply = [bench.quell, "-q", "tune", "apply", "all.plan", "--yes", "--max-risk", "medium"]
+                command = [*apply, "--with", "--", *command]
+            try:
+                printed = bench.run(*command).stdout.split()
+            finally:
+                if kind == ALL:
+                    nothing_is_left(bench)
+            found[kind].append(float(printed[0]) / 1e9)
     return found
+
+
+def operations(seconds: float) -> float:
+    """Mop/s of a run of CG: operations of a point x points of a rank x ranks x iterations / time."""
+    return CG_OPERATIONS * int(CG[1]) ** 3 * CG_RANKS * int(CG[0]) / seconds / 1e6
 
 
 def audit(bench: Bench) -> list[dict]:
@@ -180,7 +248,7 @@ def draw(graphs: dict[str, list[float]], found: dict[str, list[float]]) -> None:
     spikes.set_ylabel("above 10 ms, %")
     spikes.set_title("vpsum, rank 0", fontsize=10)
     spikes.legend(fontsize=8)
-    for (how, values), colour in zip(found.items(), (ORANGE, BLUE)):
+    for (how, values), colour in zip(found.items(), (ORANGE, BLUE, GREEN)):
         runs.plot(range(1, len(values) + 1), values, color=colour, marker="o", linestyle="none", label=how)
         runs.axhline(median(values), color=colour, linewidth=0.8)
     runs.axhline(0, color=GREY, linewidth=0.5)
@@ -240,16 +308,24 @@ def ran(
                         f"{VARIANTS[one][2]}: mean slow-down {now:.1f} %", IN_SHAPE if shrinks else FAILED,
                         busy if shrinks else "The difference may be chance. " + busy))  # fmt: skip
         before = now
-    spread = {how: max(values) / min(values) for how, values in found.items()}
-    three = {how: ", ".join(f"{value:.2f}" for value in values[:3]) for how, values in found.items()}
-    paper = f"s, unbound: {PAPER_CG['not mitigated']}; affinity: {PAPER_CG['affinity']}; all: {PAPER_CG['all']}"
-    ours = f"s, unbound: {three['unbound']} ({spread['unbound']:.2f} between {len(found['unbound'])} runs); "
-    ours += f"bound: {three['bound']} ({spread['bound']:.2f})"
-    why = (
-        "2 ranks on 2 CPUs meet on one CPU only where other programs push them about, and never for minutes. Runs with "
+    return [*rows, gradients_row(found)]
+
+
+def gradients_row(found: dict[str, list[float]]) -> Row:
+    """CG's three kinds of runs."""
+    spread = {kind: max(values) / min(values) for kind, values in found.items()}
+    ours = "; ".join(
+        f"{kind}: {', '.join(f'{value:.2f}' for value in values[:3])} s "
+        f"({', '.join(f'{operations(value):,.0f}' for value in values[:3])} Mop/s), "
+        f"longest over shortest of {len(values)} {spread[kind]:.2f}, median {median(values):.2f} s"
+        for kind, values in found.items()
     )
-    why += "all mitigations, and Mop/s, are not measured here."
-    return [*rows, Row(IBM, "CG table", paper, ours, FAILED, why)]
+    steadier = all(spread[UNBOUND] > STEADIER * spread[kind] for kind in found if kind != UNBOUND)
+    why = "2 ranks on 2 CPUs meet on one CPU only where other programs push them about, and never for minutes."
+    if ALL not in found:
+        why += f" Mitigations: {NONE_APPLIED}."
+    verdict = IN_SHAPE if steadier and ALL in found else FAILED
+    return Row(IBM, "CG table", PAPER_CG, ours, verdict, why)
 
 
 def make(bench: Bench) -> list[Row]:
@@ -274,18 +350,26 @@ def make(bench: Bench) -> list[Row]:
     iterations, bins = formats(bench)
     slow = vpsum(bench)
     graphs = {one: quanta_ms(bench, one) for one in ("vpsum, not mitigated", "vpsum, without script")}
-    found = gradients(bench, launch)
+    mitigations = applicable(bench)
+    found = gradients(bench, launch, [UNBOUND, BOUND, *([ALL] if mitigations else [])])
     draw(graphs, found)
     runs = [
         [VARIANTS[one][2], *(f"{value:.2f}" for value in (min(values), median(values), max(values)))]
         for one, values in slow.items()
     ]
-    seconds = [[how, *(f"{value:.2f}" for value in values)] for how, values in found.items()]
+    seconds = [[how, *(f"{value:.2f}" for value in [*values, median(values)])] for how, values in found.items()]
+    rates = [
+        [how, *(f"{operations(value):,.0f}" for value in [*values, median(values)])] for how, values in found.items()
+    ]
     parts += [
         "## Mean slow-down of 10 ms quanta, %",
         table(["run", "least", "middle", "most"], runs, "lr"),
         "## Conjugate gradients, s",
-        table(["ranks", *(f"run {at + 1}" for at in range(len(found["bound"])))], seconds, "lr"),
+        table(["ranks", *(f"run {at + 1}" for at in range(len(found[BOUND]))), "median"], seconds, "lr"),
+        "## Conjugate gradients, Mop/s",
+        FORMULA,
+        table(["ranks", *(f"run {at + 1}" for at in range(len(found[BOUND]))), "median"], rates, "lr"),
+        APPLIED.format(textwrap.fill(", ".join(f"`{one}`" for one in mitigations) or NONE_APPLIED, 118)),
     ]
     write_page("ibm-jitter", "IBM, OS jitter", [*parts, WHY])
     return looked_at(tasks, known) + ran(iterations, bins, slow, found)
