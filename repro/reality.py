@@ -1,12 +1,16 @@
 """Holds predictions against reality: the slowdown of MPI programs under injected noise, measured, predicted, simulated.
 
 Usage: reality.py QUELL, where QUELL is the program to run. Writes reality.md and reality.svg next to this script.
+
+QUELL_REPRO_ONLY=TEXT measures only the programs whose names contain the text, such as `HPCC`, and keeps the figures of
+the others, which each have the date and the machine that they were measured on.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import os
 import random
 import shutil
 import statistics
@@ -15,12 +19,16 @@ import sys
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import matplotlib as mpl
 
 mpl.use("svg")
 from matplotlib import pyplot as plt
-from report import Bench, Row, effort, factor, main, say, table, write_page
+from report import Bench, Row, effort, factor, main, processor, say, table, today, write_page
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 HERE = Path(__file__).resolve().parent
 LEVELS = (1, 5, 10)
@@ -41,6 +49,8 @@ from a trace of the program without noise (`quell trace`, `quell track --goal`) 
 loggp` measured. No figure is fitted to another. Written by `reality.py`; do not edit.
 """
 
+FIGURES, WHERE, AGAIN_TITLE = "All figures", "Where it was measured", "One program, again and again"
+AGAIN_HEAD = ["noise", "measured, % (all runs)", "95 % intervals", "predicted, %", "off", "within the intervals"]
 AGAIN = """\
 The loop with an all-reduce under 10, 50 and 100 us a thousand times a second (Nataraj et al.), each run with places
 of its own, held against the prediction for the length of the phase in that run.
@@ -54,12 +64,77 @@ READING = """\
 - **off** is measured less predicted (or simulated), in points of slowdown; **units** is the same in half-widths of both
   95 % intervals together: up to 1 is agreement.
 - `predict` knows programs that wait for all ranks after each phase. The wavefront does not, so it has no prediction.
+- All predictions have `predict`'s default end of a phase, `max`: all wait for the slowest rank, at no further cost. The
+  rows of *bsp, barrier* hold it against reality by itself, for a barrier of two ranks in one memory takes less than a
+  thousandth of the phase. In the other rows it stands for an all-reduce, or for a program's own mixture.
+- *HPCC* is the whole suite, whose PTRANS has a long list of matrix sizes and block sizes. A phase ends at a barrier,
+  and nearly all barriers are PTRANS's: one for each of the transposes, five for each pair of sizes. HPL cannot be cut
+  into blocks: it only sends and receives. However many systems it solves, it makes no call that all ranks make
+  together, so nothing tells the ranks to switch at the same place. HPL and the other parts are in the run and in the
+  trace once each.
 """
+
+# HPCC's input: one small solve by HPL, and PTRANS for each of COUNT sizes with each of COUNT block sizes.
+HPCC = """\
+HPLinpack benchmark input file
+as HPCC reads it
+HPL.out
+8
+1
+100
+1
+32
+0
+1
+1
+2
+16.0
+1
+2
+1
+4
+1
+2
+1
+1
+1
+1
+1
+0
+2
+64
+0
+0
+1
+8
+PTRANS
+{count}
+{sizes}
+{count}
+{blocks}
+"""
+HPCC_SIZE = 600
+# HPCC keeps this number of values of a list at most, the one for HPL included.
+HPCC_MOST = 20
+
+
+def hpcc_count(iterations: int) -> int:
+    """How many values each list has besides HPL's, for about as many pairs of them."""
+    return min(HPCC_MOST, max(2, round(math.sqrt(iterations)))) - 1
+
+
+def hpcc_input(folder: Path, iterations: int) -> int:
+    """Writes the input for about this number of pairs of sizes; their number."""
+    count = hpcc_count(iterations)
+    sizes, blocks = " ".join([str(HPCC_SIZE)] * count), " ".join(["32"] * count)
+    text = HPCC.format(count=count, sizes=sizes, blocks=blocks)
+    (folder / "hpccinf.txt").write_text(text, encoding="utf-8")
+    return (count + 1) ** 2
 
 
 @dataclass(frozen=True)
 class Program:
-    """A program whose run can be made longer: `words` takes a number of iterations."""
+    """A program whose run can be made longer: by a number of iterations among its arguments, or by its input."""
 
     name: str
     source: str
@@ -68,6 +143,8 @@ class Program:
     phase_at: str = ""
     # Whether all ranks wait for each other after each phase.
     bulk: bool = True
+    # Writes the input for about as many iterations, and returns how many it has.
+    input: Callable[[Path, int], int] | None = None
 
 
 PROGRAMS = (
@@ -77,6 +154,7 @@ PROGRAMS = (
     Program("conjugate gradients", "cg.c", (), ("48",)),
     Program("wavefront (LU)", "wavefront.c", (), ("20", "500", "20"), bulk=False),
     Program("LAMMPS, melt", "lmp", ("-in", "in.melt", "-log", "none", "-screen", "none", "-var", "steps"), ()),
+    Program("HPCC, PTRANS", "hpcc", (), (), phase_at="barrier", input=hpcc_input),
 )
 
 # A Lennard-Jones melt as in LAMMPS' own example, whose ranks agree in each step whether to look for neighbours.
@@ -123,6 +201,8 @@ class Cell:
     measured: Interval
     predicted: Interval | None
     simulated: Interval | None
+    # Its line of the page, where that is kept.
+    line: list[str] | None = None
 
     def off(self, other: Interval) -> tuple[float, float]:
         """How far the measurement is from another figure, in points and in half-widths."""
@@ -135,6 +215,11 @@ def mean(values: list[float]) -> Interval:
     # Student's t for 4 degrees of freedom.
     half = 2.776 * statistics.stdev(values) / math.sqrt(len(values))
     return Interval(statistics.fmean(values), half)
+
+
+def run_s() -> float:
+    """How long a program runs under noise, in s."""
+    return max(4.0, RUN_S * factor())
 
 
 @dataclass
@@ -214,25 +299,37 @@ while True:
         if not path:
             return False
         self.programs[program.name] = [path]
-        iterations = 20
+        wanted = 4
+        first = self.size(program, wanted)
         while True:
-            found = self.replay(self.command(program, iterations), self.silent, *self.options(program))
-            span_s = max(rank["span_ns"] for rank in found["processes"]) / 1e9
+            wanted *= 4
+            last = self.size(program, wanted)
+            # What comes before and after the iterations is in both.
+            iterations, span_s, phases = (high - low for high, low in zip(last, first))
             if span_s > 1:
                 break
-            iterations *= 4
         self.iterations_a_second[program.name] = iterations / span_s
-        self.phases_an_iteration[program.name] = found["processes"][0]["phases"] / iterations
+        self.phases_an_iteration[program.name] = phases / iterations
         return True
+
+    def size(self, program: Program, wanted: int) -> tuple[int, float, int]:
+        """How many iterations, seconds and phases a run of about as many iterations has."""
+        iterations, command = self.command(program, wanted)
+        found = self.replay(command, self.silent, *self.options(program))
+        span_ns = max(rank["span_ns"] for rank in found["processes"])
+        return iterations, span_ns / 1e9, found["processes"][0]["phases"]
 
     def options(self, program: Program) -> list[str]:
         """What says where its phases end; phases are only counted there."""
         return ["--sync", "phase", *(["--phase-at", program.phase_at] if program.phase_at else [])]
 
-    def command(self, program: Program, iterations: int) -> list[str]:
-        """Starts two ranks of it."""
+    def command(self, program: Program, iterations: int) -> tuple[int, list[str]]:
+        """What starts two ranks of it, for about this number of iterations; and how many they are."""
+        start = [*self.launch, *self.programs[program.name], *program.before]
+        if program.input:
+            return program.input(self.bench.folder, iterations), start
         after = [str(self.turns) if word == "TURNS" else word for word in program.after]
-        return [*self.launch, *self.programs[program.name], *program.before, str(iterations), *after]
+        return iterations, [*start, str(iterations), *after]
 
     def measured(self, program: Program, noise: str, seed: int) -> dict:
         """Its slowdown under a noise, by blocks of one run."""
@@ -241,8 +338,8 @@ while True:
         each = max(1, round(rate * BLOCK_NS / 1e9)) * max(1, round(self.phases_an_iteration[program.name]))
         words = [noise, f"--interleave={each}", "--seed", str(seed)]
         words += ["--phase-at", program.phase_at] if program.phase_at else []
-        iterations = max(1, round(rate * max(4.0, RUN_S * factor())))
-        found = self.replay(self.command(program, iterations), *words)
+        iterations = max(1, round(rate * run_s()))
+        found = self.replay(self.command(program, iterations)[1], *words)
         return found["interleaved"]
 
     def predicted(self, noise: str, phase_ns: float) -> Interval:
@@ -254,8 +351,11 @@ while True:
     def schedule(self, program: Program) -> str:
         """The program's schedule, from a trace without noise."""
         folder = f"trace-{program.name.split(',')[0].split(' ')[0]}-{len(list(self.bench.folder.glob('*.bin')))}"
-        iterations = max(2, round(self.iterations_a_second[program.name] * TRACE_S))
-        self.bench.run(self.bench.quell, "-q", "trace", "-o", folder, "--", *self.command(program, iterations))
+        # What comes but once in a program counts for as much in a trace as in the run that it is held against.
+        lasts = run_s() if program.input else TRACE_S
+        iterations = max(2, round(self.iterations_a_second[program.name] * lasts))
+        _, command = self.command(program, iterations)
+        self.bench.run(self.bench.quell, "-q", "trace", "-o", folder, "--", *command)
         self.bench.run(self.bench.quell, "-q", "track", folder, "--goal", f"{folder}.bin")
         return f"{folder}.bin"
 
@@ -269,13 +369,13 @@ while True:
         return mean(found)
 
 
-def cells(machine: Machine) -> list[Cell]:
+def cells(machine: Machine, wanted: list[Program]) -> list[Cell]:
     """Every program under every noise, in random order."""
     bench = machine.bench
     bench.run(bench.quell, "-q", "bench", "loggp", "-n", "2", "-o", "net")
     network = str(bench.folder / "net" / "intra.toml")
     noises = machine.noises()
-    programs = [program for program in PROGRAMS if machine.prepare(program)]
+    programs = [program for program in wanted if machine.prepare(program)]
     schedules = {program.name: machine.schedule(program) for program in programs}
     jobs = [(program, kind, level) for program in programs for kind, level in noises]
     found = {}
@@ -322,7 +422,7 @@ def repeats(machine: Machine) -> list[Cell]:
     return found
 
 
-def repeats_table(found: list[Cell]) -> str:
+def repeats_rows(found: list[Cell]) -> list[list[str]]:
     """A row for each level."""
     rows = []
     for level in LEVELS:
@@ -340,14 +440,16 @@ def repeats_table(found: list[Cell]) -> str:
                 f"{sum(units <= 1 for _, units in off)} of {len(off)}",
             ]
         )
-    header = ["noise", "measured, % (all runs)", "95 % intervals", "predicted, %", "off", "within the intervals"]
-    return table(header, rows, "lr")
+    return rows
 
 
 def cell_table(found: list[Cell]) -> str:
     """A row for each program and noise."""
     rows = []
     for cell in found:
+        if cell.line:
+            rows.append(cell.line)
+            continue
         others: list[str] = []
         for other in (cell.predicted, cell.simulated):
             if other is None:
@@ -410,31 +512,70 @@ def draw(found: list[Cell], path: Path) -> None:
     figure.savefig(path, metadata={"Date": None})
 
 
+def tables(title: str) -> list[list[str]]:
+    """The lines of the tables under a title of the page as it is."""
+    path = HERE / "reality.md"
+    page = path.read_text(encoding="utf-8") if path.exists() else ""
+    part = page.partition(f"## {title}\n")[2].partition("\n## ")[0].splitlines()
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in part if line.startswith("|")]
+    return [row for row in rows[1:] if not row[0].startswith("---")]
+
+
+def read_interval(cell: str) -> Interval | None:
+    """A figure of the page as it is."""
+    value, _, half = cell.partition(" ± ")
+    return Interval(float(value), float(half)) if half else None
+
+
+def read_cells() -> list[Cell]:
+    """The figures of the page as it is."""
+    found = []
+    for line in tables(FIGURES):
+        program, noise, injected, phase, pairs, measured, predicted, _, _, simulated, *_ = line
+        kind, _, level = noise.removesuffix(" %").rpartition(" ")
+        value = read_interval(measured)
+        if value is None:
+            raise ValueError(f"{program}, {noise}: {measured} is no figure with its interval")
+        both = read_interval(predicted), read_interval(simulated)
+        phase_ns = 1000 * float(phase.replace(",", ""))
+        found.append(Cell(program, kind, int(level), float(injected), phase_ns, int(pairs), value, *both, line))
+    return found
+
+
 def make(bench: Bench) -> list[Row]:
-    """Runs everything and writes the page."""
+    """Runs everything, or what is asked for, and writes the page."""
     launcher = shutil.which("mpirun.openmpi") or shutil.which("mpirun")
     if not launcher or not shutil.which("mpicc"):
         write_page("reality", "Predictions against reality", [INTRODUCTION, "Not measured: there is no MPI here."])
         return []
     (bench.folder / "in.melt").write_text(MELT, encoding="utf-8")
     machine = Machine(bench, [launcher, "--bind-to", "core", "-n", "2"])
-    found = cells(machine)
-    again = repeats(machine)
+    only = os.environ.get("QUELL_REPRO_ONLY", "")
+    new = cells(machine, [program for program in PROGRAMS if only in program.name])
+    done = {cell.program for cell in new}
+    old = [cell for cell in read_cells() if cell.program not in done] if only else []
+    order = [program.name for program in PROGRAMS]
+    found = sorted(old + new, key=lambda cell: order.index(cell.program))
+    measured = {row[0]: row for row in tables(WHERE)} if only else {}
+    measured |= {name: [name, today(), f"{processor()}, {os.cpu_count()} CPUs"] for name in done}
+    again = tables(AGAIN_TITLE) if only else repeats_rows(repeats(machine))
     draw(found, HERE / "reality.svg")
     parts = [
         INTRODUCTION,
         summary(found),
         "![Predicted and simulated slowdown over the measured](reality.svg)",
-        "## One program, again and again",
+        f"## {AGAIN_TITLE}",
         AGAIN,
-        repeats_table(again),
-        "## All figures",
+        table(AGAIN_HEAD, again, "lr"),
+        f"## {FIGURES}",
         READING.format(seeds=len(SEEDS)),
         cell_table(found),
+        f"## {WHERE}",
+        table(["program", "on", "machine"], [measured[name] for name in order if name in measured]),
     ]
     write_page("reality", "Predictions against reality", parts)
     return []
 
 
 if __name__ == "__main__":
-    sys.exit(main("reality", 840, __doc__, make))
+    sys.exit(main("reality", 960, __doc__, make))
