@@ -553,6 +553,7 @@ def make(bench: Bench) -> list[Row]:
     only = os.environ.get("QUELL_REPRO_ONLY", "")
     new = cells(machine, [program for program in PROGRAMS if only in program.name])
     done = {cell.program for cell in new}
+    lacking = [program.name for program in PROGRAMS if only in program.name and program.name not in done]
     old = [cell for cell in read_cells() if cell.program not in done] if only else []
     order = [program.name for program in PROGRAMS]
     found = sorted(old + new, key=lambda cell: order.index(cell.program))
@@ -570,6 +571,7 @@ def make(bench: Bench) -> list[Row]:
         f"## {FIGURES}",
         READING.format(seeds=len(SEEDS)),
         cell_table(found),
+        *([f"Not installed here, so not measured: {'; '.join(lacking)}."] if lacking else []),
         f"## {WHERE}",
         table(["program", "on", "machine"], [measured[name] for name in order if name in measured]),
     ]
