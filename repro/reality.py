@@ -9,7 +9,6 @@ the others, which each have the date and the machine that they were measured on.
 from __future__ import annotations
 
 import json
-import math
 import os
 import random
 import shutil
@@ -19,16 +18,14 @@ import sys
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import matplotlib as mpl
 
 mpl.use("svg")
 from matplotlib import pyplot as plt
 from report import Bench, Row, effort, factor, main, processor, say, table, today, write_page
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from slowdowns import AGAIN_TITLE, FIGURES, WHERE, Cell, Interval, mean, read_cells, tables
+from slowdowns.programs import MELT, PROGRAMS, Program
 
 HERE = Path(__file__).resolve().parent
 LEVELS = (1, 5, 10)
@@ -49,7 +46,6 @@ from a trace of the program without noise (`quell trace`, `quell track --goal`) 
 loggp` measured. No figure is fitted to another. Written by `reality.py`; do not edit.
 """
 
-FIGURES, WHERE, AGAIN_TITLE = "All figures", "Where it was measured", "One program, again and again"
 AGAIN_HEAD = ["noise", "measured, % (all runs)", "95 % intervals", "predicted, %", "off", "within the intervals"]
 AGAIN = """\
 The loop with an all-reduce under 10, 50 and 100 us a thousand times a second (Nataraj et al.), each run with places
@@ -73,148 +69,6 @@ READING = """\
   together, so nothing tells the ranks to switch at the same place. HPL and the other parts are in the run and in the
   trace once each.
 """
-
-# HPCC's input: one small solve by HPL, and PTRANS for each of COUNT sizes with each of COUNT block sizes.
-HPCC = """\
-HPLinpack benchmark input file
-as HPCC reads it
-HPL.out
-8
-1
-100
-1
-32
-0
-1
-1
-2
-16.0
-1
-2
-1
-4
-1
-2
-1
-1
-1
-1
-1
-0
-2
-64
-0
-0
-1
-8
-PTRANS
-{count}
-{sizes}
-{count}
-{blocks}
-"""
-HPCC_SIZE = 600
-# HPCC keeps this number of values of a list at most, the one for HPL included.
-HPCC_MOST = 20
-
-
-def hpcc_count(iterations: int) -> int:
-    """How many values each list has besides HPL's, for about as many pairs of them."""
-    return min(HPCC_MOST, max(2, round(math.sqrt(iterations)))) - 1
-
-
-def hpcc_input(folder: Path, iterations: int) -> int:
-    """Writes the input for about this number of pairs of sizes; their number."""
-    count = hpcc_count(iterations)
-    sizes, blocks = " ".join([str(HPCC_SIZE)] * count), " ".join(["32"] * count)
-    text = HPCC.format(count=count, sizes=sizes, blocks=blocks)
-    (folder / "hpccinf.txt").write_text(text, encoding="utf-8")
-    return (count + 1) ** 2
-
-
-@dataclass(frozen=True)
-class Program:
-    """A program whose run can be made longer: by a number of iterations among its arguments, or by its input."""
-
-    name: str
-    source: str
-    before: tuple[str, ...]
-    after: tuple[str, ...]
-    phase_at: str = ""
-    # Whether all ranks wait for each other after each phase.
-    bulk: bool = True
-    # Writes the input for about as many iterations, and returns how many it has.
-    input: Callable[[Path, int], int] | None = None
-
-
-PROGRAMS = (
-    Program("bsp, barrier", "loop.c", (), ("TURNS", "barrier", "8")),
-    Program("bsp, allreduce", "loop.c", (), ("TURNS", "allreduce", "8")),
-    Program("halo, 1 KiB", "loop.c", (), ("TURNS", "halo", "1024"), phase_at="pcontrol"),
-    Program("conjugate gradients", "cg.c", (), ("48",)),
-    Program("wavefront (LU)", "wavefront.c", (), ("20", "500", "20"), bulk=False),
-    Program("LAMMPS, melt", "lmp", ("-in", "in.melt", "-log", "none", "-screen", "none", "-var", "steps"), ()),
-    Program("HPCC, PTRANS", "hpcc", (), (), phase_at="barrier", input=hpcc_input),
-)
-
-# A Lennard-Jones melt as in LAMMPS' own example, whose ranks agree in each step whether to look for neighbours.
-MELT = """\
-units lj
-atom_style atomic
-lattice fcc 0.8442
-region box block 0 12 0 12 0 12
-create_box 1 box
-create_atoms 1 box
-mass 1 1.0
-velocity all create 3.0 87287
-pair_style lj/cut 2.5
-pair_coeff 1 1 1.0 1.0 2.5
-neighbor 0.3 bin
-neigh_modify every 1 delay 0 check yes
-fix 1 all nve
-run ${steps}
-"""
-
-
-@dataclass(frozen=True)
-class Interval:
-    """A figure in percent, with half the width of its 95 % interval."""
-
-    value: float
-    half: float
-
-    def __str__(self) -> str:
-        """As a cell."""
-        return f"{self.value:.2f} ± {self.half:.2f}"
-
-
-@dataclass(frozen=True)
-class Cell:
-    """A program under a noise."""
-
-    program: str
-    noise: str
-    level: int
-    injected: float
-    phase_ns: float
-    pairs: int
-    measured: Interval
-    predicted: Interval | None
-    simulated: Interval | None
-    # Its line of the page, where that is kept.
-    line: list[str] | None = None
-
-    def off(self, other: Interval) -> tuple[float, float]:
-        """How far the measurement is from another figure, in points and in half-widths."""
-        points = self.measured.value - other.value
-        return points, abs(points) / math.hypot(self.measured.half, other.half)
-
-
-def mean(values: list[float]) -> Interval:
-    """The mean of seeds, with the interval of a mean."""
-    # Student's t for 4 degrees of freedom.
-    half = 2.776 * statistics.stdev(values) / math.sqrt(len(values))
-    return Interval(statistics.fmean(values), half)
 
 
 def run_s() -> float:
@@ -510,36 +364,6 @@ def draw(found: list[Cell], path: Path) -> None:
         axes.grid(color="#dddddd", linewidth=0.6)
         axes.legend(fontsize=7)
     figure.savefig(path, metadata={"Date": None})
-
-
-def tables(title: str) -> list[list[str]]:
-    """The lines of the tables under a title of the page as it is."""
-    path = HERE / "reality.md"
-    page = path.read_text(encoding="utf-8") if path.exists() else ""
-    part = page.partition(f"## {title}\n")[2].partition("\n## ")[0].splitlines()
-    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in part if line.startswith("|")]
-    return [row for row in rows[1:] if not row[0].startswith("---")]
-
-
-def read_interval(cell: str) -> Interval | None:
-    """A figure of the page as it is."""
-    value, _, half = cell.partition(" ± ")
-    return Interval(float(value), float(half)) if half else None
-
-
-def read_cells() -> list[Cell]:
-    """The figures of the page as it is."""
-    found = []
-    for line in tables(FIGURES):
-        program, noise, injected, phase, pairs, measured, predicted, _, _, simulated, *_ = line
-        kind, _, level = noise.removesuffix(" %").rpartition(" ")
-        value = read_interval(measured)
-        if value is None:
-            raise ValueError(f"{program}, {noise}: {measured} is no figure with its interval")
-        both = read_interval(predicted), read_interval(simulated)
-        phase_ns = 1000 * float(phase.replace(",", ""))
-        found.append(Cell(program, kind, int(level), float(injected), phase_ns, int(pairs), value, *both, line))
-    return found
 
 
 def make(bench: Bench) -> list[Row]:
