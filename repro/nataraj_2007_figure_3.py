@@ -74,8 +74,8 @@ A rank on each of eight hosts with networks of their own (namespaces on this mac
 has gone on by {quantum:g} s, and give their CPU away in the meantime; the noise burns by the clock, too. Noise and
 phases are {slower:,} times as slow as the paper's at 32 ranks, with two detours in a phase, because a CPU that ranks
 burn on goes from one to the next at ticks only, which makes a burst some milliseconds longer. *Eight, in turns* have
-work that takes CPU time. Then the noise of a rank delays those that share its CPU: it is added up to {sharing} times, and the
-analysis, like the paper's, knows of ranks with a CPU each and accumulates it once.
+work that takes CPU time. Then a rank's noise delays those that share its CPU: up to {sharing} times as much is added.
+The analysis, like the paper's, knows of ranks with a CPU each and accumulates it once.
 """
 
 POWER = """\
