@@ -138,6 +138,16 @@ mod tests {
         assert_eq!(half_width_of_mean(&[1.0; FEWEST - 1]), None);
     }
 
+    /// Student's interval of one more value: median ∓ t(0.975, 19) × √(35 × (1 + 1/20)), with t from tables.
+    #[test]
+    fn twenty_runs_are_widened_by_students_factor() {
+        let resampled = (0..20).map(|i| vec![f64::from(i)]).collect();
+        let means = Means { recorded: vec![9.0], resampled, longer: 1.0 };
+        let [low, high] = means.interval().unwrap();
+        let half = 2.093_024 * (35.0_f64 * 1.05).sqrt();
+        assert!((low - (9.0 - half)).abs() < 1e-3 && (high - (9.0 + half)).abs() < 1e-3, "{low} {high}");
+    }
+
     #[test]
     fn the_middle_95_percent_of_many() {
         let resampled = (0..1_000).map(|i| vec![f64::from(i)]).collect();

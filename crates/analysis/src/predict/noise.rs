@@ -3,6 +3,7 @@
 use quell_recording::{Detour, Nanos, Span, Trace, warning as recording};
 use quell_sim::{BspError, Model, ModelError, Node};
 
+use super::tail::Tail;
 use crate::Warning;
 
 /// The noise of one node: the traces of its CPUs, recorded together.
@@ -21,6 +22,9 @@ pub struct NodeNoise {
 /// tail is mostly luck, and no resampling of the trace can show this (the bootstrap of a maximum fails: Bickel & Freedman, Annals of
 /// Statistics 9, 1981).
 pub(crate) const WINDOWS_PER_RANK: u64 = 10;
+
+/// See [`longest_to_expect`].
+const RECORDINGS: f64 = 30.0;
 
 /// Minimum length of the trace of a model without a span of its own …
 const SHORTEST: Nanos = Nanos::from_secs(60);
@@ -75,7 +79,7 @@ impl NodeNoise {
         // A longer trace may hold a longer detour, which makes the windows wider.
         for _ in 0..8 {
             let traces = model.node(span, seed)?;
-            let width = (quantum + longest_busy(&traces)).as_nanos() as f64;
+            let width = (quantum + longest_to_expect(&traces)).as_nanos() as f64;
             let wanted = Nanos::from_nanos_f64(windows * width).unwrap_or(Nanos::MAX);
             if wanted <= span || span >= most {
                 break;
@@ -136,7 +140,7 @@ impl NodeNoise {
     /// The time that decides how long a quantum takes: the quantum itself, and before it as long as a detour that began there can
     /// reach into it. Two quanta whose windows overlap may meet the same detour, so they are not two observations.
     pub(crate) fn window(&self, quantum: Nanos) -> Nanos {
-        quantum + longest_busy(&self.traces)
+        quantum + longest_to_expect(&self.traces)
     }
 
     /// Time lost to noise over time observed, of all CPUs, in percent.
@@ -145,6 +149,14 @@ impl NodeNoise {
         let observed: f64 = self.traces.iter().map(|trace| trace.observed().as_nanos() as f64).sum();
         if observed > 0.0 { 100.0 * lost / observed } else { 0.0 }
     }
+}
+
+/// The longest time for which a CPU may be taken without a break: the longest recorded, or a detour that one in [`RECORDINGS`] such
+/// recordings holds, if the longest detours have a tail that tells. The longest detour of a trace is a matter of luck. Without this, of
+/// many traces of one noise those with a short one would be the ones that support large scales, and predict too little there.
+fn longest_to_expect(traces: &[Trace]) -> Nanos {
+    let expected = Tail::from_traces(traces).map(|tail| tail.longest_in(RECORDINGS));
+    longest_busy(traces).max(expected.unwrap_or(Nanos::ZERO))
 }
 
 /// The longest time for which one of the CPUs was taken without a break.
@@ -185,6 +197,32 @@ mod tests {
         let node = node(0, 1_000, &[10, 40, 45]);
         assert_eq!((node.window(ns(10)), node.windows(ns(10))), (ns(20), 5));
         assert_eq!(node.windows(ns(1_000)), 0);
+    }
+
+    /// A trace of exponential durations that happens to lack the longest ones expects those that it lacks.
+    #[test]
+    fn a_lucky_trace_expects_the_detours_that_it_lacks() {
+        let duration = |i: u64| (-50_000.0 * ((i as f64 + 0.5) / 1_000.0).ln()) as u64;
+        let node = |from: u64| {
+            let detour = |i: u64| Detour {
+                start: Nanos::from_nanos((i * 7_919 % 1_000) * 1_000_000),
+                duration: Nanos::from_nanos(duration(i)),
+                own: false,
+            };
+            let mut detours: Vec<Detour> = (from..1_000).map(detour).collect();
+            detours.sort_by_key(|detour| detour.start);
+            let span = Span { start: Nanos::ZERO, end: Nanos::from_secs(1) };
+            let traces = vec![Trace { cpu: Cpu(0), span, detours }];
+            NodeNoise { name: "n".into(), traces, limits: Vec::new() }
+        };
+        let longest = |node: &NodeNoise| node.window(Nanos::ZERO).as_nanos() as f64;
+        let (all, lucky) = (node(0), node(3));
+        let recorded = |node: &NodeNoise| longest_busy(&node.traces).as_nanos() as f64;
+        assert!(recorded(&all) > 1.25 * recorded(&lucky));
+        assert!(longest(&lucky) > recorded(&all), "{} {}", longest(&lucky), recorded(&all));
+        // One in 30 × 1,000 is longer than mean × ln 30,000.
+        let expected = 50_000.0 * 30_000f64.ln();
+        assert!((longest(&all) / expected - 1.0).abs() < 0.1, "{} {expected}", longest(&all));
     }
 
     #[test]

@@ -118,6 +118,12 @@ mod tests {
     }
 
     #[test]
+    fn nothing_is_no_slower_than_nothing() {
+        let sample = Sample { silent_ns: 0.0, recorded_ns: vec![5.0], resampled_ns: Vec::new(), longer: 1.0 };
+        assert_eq!(sample.slowdown_percent(), 0.0);
+    }
+
+    #[test]
     fn a_slowdown_is_not_negative() {
         let around = (0..100).map(|one| Some(100.0 + f64::from(one - 50) / 1_000.0)).collect();
         assert_eq!(sample(100.01, around).slowdown_interval().unwrap()[0], 0.0);

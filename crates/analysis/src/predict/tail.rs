@@ -74,6 +74,13 @@ impl Tail {
         Self { shape: shape.min(HEAVIEST), scale, ..self }
     }
 
+    /// The duration that is exceeded once in this many recordings.
+    pub(super) fn longest_in(&self, recordings: f64) -> Nanos {
+        let excess =
+            Self { shape: self.shape.min(HEAVIEST), ..*self }.excess(1.0 / (recordings * self.count as f64));
+        Nanos::from_nanos_f64(self.threshold as f64 + excess).unwrap_or(Nanos::MAX)
+    }
+
     /// Whether a detour of this duration belongs to the tail.
     pub(super) fn holds(&self, duration: Nanos) -> bool {
         duration.as_nanos() > self.threshold
@@ -161,6 +168,19 @@ mod tests {
         let mean = shapes.sum::<f64>() / 50.0;
         // Probability-weighted moments tend to be a little low where the variance is infinite.
         assert!((0.5..0.72).contains(&mean), "{mean}");
+    }
+
+    /// Of exponential durations, one in n is longer than mean × ln n.
+    #[test]
+    fn the_longest_in_ten_recordings_is_that_of_the_distribution() {
+        let longest = (0..50).map(|seed| {
+            let draws = Draws::new(seed, &[]);
+            let durations = (0..1000).map(|i| (-50_000.0 * uniform(draws.at(i)).ln()) as u64);
+            Tail::from_traces(&[trace(durations)]).unwrap().longest_in(10.0).as_nanos() as f64
+        });
+        let middle = crate::stats::median_low(&crate::stats::ascending(longest)).unwrap();
+        let expected = 50_000.0 * 10_000f64.ln();
+        assert!((middle / expected - 1.0).abs() < 0.1, "{middle} {expected}");
     }
 
     #[test]
