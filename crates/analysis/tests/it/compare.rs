@@ -52,6 +52,16 @@ fn a_recording_does_not_differ_from_itself() {
 }
 
 #[test]
+fn a_side_without_detours_is_named() {
+    let (some, none) = ([noise(0, 1, 10, 500.0, 2e3)], [noise(0, 1, 10, 1e-9, 2e3)]);
+    let broken = |a: &[Trace], b: &[Trace]| {
+        "kl=1".parse::<Limit>().unwrap().check(&compared(a, b)).map(|why| why.to_string())
+    };
+    assert!(broken(&none, &some).unwrap().contains("`a` holds no detours"));
+    assert!(broken(&some, &none).unwrap().contains("`b` holds no detours"));
+}
+
+#[test]
 fn chance_is_seldom_called_a_difference() {
     let (mut wrong, mut all) = (0, 0);
     for seed in 0..40 {
