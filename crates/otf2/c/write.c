@@ -169,11 +169,14 @@ int quell_otf2_write_metric(struct quell_otf2_stream *stream, uint64_t time, uin
 
 /* -- Definitions -- */
 
-int quell_otf2_define_begin(struct quell_otf2_writer *writer, uint32_t mpi_name)
+int quell_otf2_define_begin(struct quell_otf2_writer *writer)
 {
     writer->definitions = OTF2_Archive_GetGlobalDefWriter(writer->archive);
-    if (!writer->definitions)
-        return (int)OTF2_ERROR_MEM_FAULT;
+    return (int)(writer->definitions ? OTF2_SUCCESS : OTF2_ERROR_MEM_FAULT);
+}
+
+int quell_otf2_define_mpi(struct quell_otf2_writer *writer, uint32_t mpi_name)
+{
     return (int)OTF2_GlobalDefWriter_WriteParadigm(writer->definitions, OTF2_PARADIGM_MPI, mpi_name, OTF2_PARADIGM_CLASS_PROCESS);
 }
 

@@ -148,8 +148,10 @@ int quell_otf2_written(struct quell_otf2_writer *writer, struct quell_otf2_strea
 int quell_otf2_write(struct quell_otf2_writer *writer, struct quell_otf2_stream *stream, const struct quell_otf2_event *event);
 /* Writes a metric event with all members of a class, as uint64_t. */
 int quell_otf2_write_metric(struct quell_otf2_stream *stream, uint64_t time, uint32_t class, const uint64_t *values, uint8_t count);
-/* Begins the global definitions, with the paradigm MPI. */
-int quell_otf2_define_begin(struct quell_otf2_writer *writer, uint32_t mpi_name);
+/* Begins the global definitions. */
+int quell_otf2_define_begin(struct quell_otf2_writer *writer);
+/* Defines the paradigm MPI, whose name is a string that is defined already. */
+int quell_otf2_define_mpi(struct quell_otf2_writer *writer, uint32_t mpi_name);
 int quell_otf2_define(struct quell_otf2_writer *writer, const struct quell_otf2_definition *definition);
 /* Closes the archive, whether or not writing it succeeded. */
 int quell_otf2_finish(struct quell_otf2_writer *writer, const uint64_t *locations, uint64_t count);

@@ -72,11 +72,18 @@ impl Defining {
         all
     }
 
-    /// Calls `define` for each definition, the strings first.
-    pub(crate) fn each<E>(&self, mut define: impl FnMut(&RawDefinition) -> Result<(), E>) -> Result<(), E> {
-        for (own, text) in (0..).zip(&self.texts) {
-            define(&RawDefinition { own, string: text.as_ptr(), ..RawDefinition::new(definition::STRING) })?;
-        }
+    /// Calls `define` for each string. They come before all that names them: some readers need that.
+    pub(crate) fn strings<E>(
+        &self,
+        mut define: impl FnMut(&RawDefinition) -> Result<(), E>,
+    ) -> Result<(), E> {
+        (0..).zip(&self.texts).try_for_each(|(own, text)| {
+            define(&RawDefinition { own, string: text.as_ptr(), ..RawDefinition::new(definition::STRING) })
+        })
+    }
+
+    /// Calls `define` for each definition that is not a string.
+    pub(crate) fn others<E>(&self, mut define: impl FnMut(&RawDefinition) -> Result<(), E>) -> Result<(), E> {
         self.list.iter().try_for_each(|(raw, members)| match members.map(|at| &self.lists[at]) {
             Some(list) => define(&RawDefinition { members: list.as_ptr(), count: list.len() as u64, ..*raw }),
             None => define(raw),

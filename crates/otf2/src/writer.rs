@@ -9,7 +9,7 @@ use quell_recording::mpi::{BLOCKING, Definitions, Event, Operation, UNKNOWN, Wha
 
 use crate::define::{CommAs, Defining, Facts, MOST_SOURCES, comms};
 use crate::error::{Error, complaint};
-use crate::ffi::{RawEvent, event};
+use crate::ffi::{RawDefinition, RawEvent, event};
 use crate::{METRICS_FIRST, ffi, limits};
 
 /// Writes an archive with the name `traces`. Events go to disk continuously; each location has a buffer of 256 KiB until [`Writer::close`].
@@ -216,9 +216,13 @@ impl Writer {
         let events: Vec<u64> = self.streams.iter().map(|stream| stream.events).collect();
         let all = Defining::new(&self.definitions, &self.comms, &self.facts, &events);
         // SAFETY: the writer is open, and its streams are closed.
-        self.done(unsafe { ffi::quell_otf2_define_begin(self.raw, all.mpi) })?;
+        self.done(unsafe { ffi::quell_otf2_define_begin(self.raw) })?;
         // SAFETY: the writer is open; a definition's lists and strings outlive the call.
-        all.each(|raw| self.done(unsafe { ffi::quell_otf2_define(self.raw, raw) }))?;
+        let define = |raw: &RawDefinition| self.done(unsafe { ffi::quell_otf2_define(self.raw, raw) });
+        all.strings(define)?;
+        // SAFETY: the writer is open.
+        self.done(unsafe { ffi::quell_otf2_define_mpi(self.raw, all.mpi) })?;
+        all.others(define)?;
         let ids: Vec<u64> = self.definitions.locations.iter().map(|location| location.id).collect();
         let raw = std::mem::replace(&mut self.raw, ptr::null_mut());
         // SAFETY: the writer is open, and no other pointer to it remains; the list has the length that is passed.

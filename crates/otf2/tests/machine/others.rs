@@ -1,5 +1,6 @@
 //! Archives that other tools wrote.
 
+use std::ffi::OsStr;
 use std::path::Path;
 use std::process::Command;
 
@@ -9,23 +10,42 @@ use quell_testing::skip;
 
 use crate::support::{self, events};
 
-/// An archive that the Python module wrote; `None`, and a skip message, without that module.
-fn written(folder: &Path, style: &str) -> Option<Archive> {
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/archive.py");
+/// What Python prints that has the module otf2; `None`, and a skip message, without that module.
+fn python<I: AsRef<OsStr>>(words: impl IntoIterator<Item = I>) -> Option<String> {
     // Debian's module belongs to the system's Python.
     let python = if Path::new("/usr/bin/python3").exists() { "/usr/bin/python3" } else { "python3" };
-    let output = Command::new(python).arg(script).arg(folder).arg(style).output();
-    let Ok(output) = output else {
+    let Ok(output) = Command::new(python).args(words).output() else {
         skip("there is no Python");
         return None;
     };
-    let printed = String::from_utf8_lossy(&output.stderr);
-    if printed.contains("ModuleNotFoundError") {
+    let problems = String::from_utf8_lossy(&output.stderr);
+    if problems.contains("ModuleNotFoundError") {
         skip("Python has no module otf2");
         return None;
     }
-    assert!(output.status.success(), "{printed}");
+    assert!(output.status.success(), "{problems}");
+    Some(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// An archive that the Python module wrote; `None`, and a skip message, without that module.
+fn written(folder: &Path, style: &str) -> Option<Archive> {
+    let script = OsStr::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/archive.py"));
+    python([script, folder.as_os_str(), OsStr::new(style)])?;
     Some(Archive::open(folder).unwrap())
+}
+
+/// The module reads definitions in their order: a name has to be defined before what has it.
+#[test]
+fn pythons_module_reads_an_archive() {
+    const COUNT: &str = "import otf2, sys\n\
+                         with otf2.reader.open(sys.argv[1]) as trace: print(sum(1 for _ in trace.events))";
+    let folder = tempfile::tempdir().unwrap();
+    let event = |time_ns, what| Event { time_ns, what };
+    let stream = [event(5, What::Enter(0)), event(7, What::Leave(0))];
+    support::write(folder.path(), &support::definitions(2), Facts::default(), &[stream.to_vec(), Vec::new()]);
+    let anchor = folder.path().join("traces.otf2");
+    let Some(printed) = python([OsStr::new("-c"), OsStr::new(COUNT), anchor.as_os_str()]) else { return };
+    assert_eq!(printed.trim(), "2");
 }
 
 #[test]
@@ -112,7 +132,10 @@ fn otf2_print_has_nothing_to_say() {
         let (text, problems) =
             (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         assert!(
-            output.status.success() && problems.is_empty() && !text.contains("ERROR"),
+            output.status.success()
+                && problems.is_empty()
+                && !text.contains("ERROR")
+                && !text.contains("INVALID"),
             "{text}{problems}"
         );
         if options.is_empty() {
