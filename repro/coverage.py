@@ -41,6 +41,9 @@ MODELS = {
 }
 
 
+NAMES = [*MODELS, "two states", "recorded"]
+
+
 @dataclass(frozen=True)
 class Way:
     """How a job is predicted, at some scales."""
@@ -176,9 +179,11 @@ def cells(quell: str, kind: Kind, way: Way, draws: int, pool: ThreadPoolExecutor
                 way.words,
                 f"{ranks:,}",
                 f"{truth:.4g} ± {error:.2g}",
+                f"{draws}",
                 f"{100 * len(sure) / draws:.0f} %",
                 f"{100 * share:.1f} %" if sure else "",
                 f"{100 * below / len(sure):.1f} %" if sure else "",
+                f"{100 * (len(sure) - held) / draws:.1f} %",
                 f"{width:.3g}" if sure else "",
             ]
         )
@@ -190,7 +195,7 @@ def before() -> list[list[str]]:
     """The lines of the page as it is."""
     page = (HERE / "coverage.md").read_text(encoding="utf-8").splitlines()
     lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in page if line.startswith("|")]
-    return [line for line in lines if line[0] not in {HEAD[0], "---"}]
+    return [line for line in lines if line[0] not in {HEAD[0], "---"} and len(line) == len(HEAD)]
 
 
 def merged(old: list[list[str]], new: list[list[str]]) -> list[list[str]]:
@@ -200,24 +205,33 @@ def merged(old: list[list[str]], new: list[list[str]]) -> list[list[str]]:
     return kept + list(done.values())
 
 
+def kind(bench: Bench, name: str) -> Kind:
+    """The kind of noise of this name."""
+    if name == "recorded":
+        return Kind(name, recorded(bench))
+    return Kind(name, two_states(bench.folder) if name == "two states" else model(bench.folder, name))
+
+
 def make(bench: Bench) -> list[Row]:
     """Draws all traces, and writes the page."""
-    kinds = [Kind(name, model(bench.folder, name)) for name in MODELS]
-    kinds += [Kind("two states", two_states(bench.folder)), Kind("recorded", recorded(bench))]
     only = os.environ.get("QUELL_REPRO_ONLY", "")
+    asked = [(way, name) for way in WAYS for name in NAMES if only in f"{way.words} {name}"]
+    # The recording comes first, while nothing else runs.
+    kinds = {name: kind(bench, name) for name in NAMES[::-1] if any(name == other for _, other in asked)}
     lines, draws = [], effort(100)
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for way in WAYS:
-            for kind in kinds:
-                if only in f"{way.words} {kind.name}":
-                    lines += cells(bench.quell, kind, way, max(20, round(draws * way.part)), pool)
+        for way, name in asked:
+            lines += cells(bench.quell, kinds[name], way, max(20, round(draws * way.part)), pool)
     if only:
         lines = merged(before(), lines)
-    write_page("coverage", "Do 95 % intervals hold the truth?", [INTRODUCTION, table(HEAD, lines, "llrrrrrr")])
+    write_page("coverage", "Do 95 % intervals hold the truth?", [INTRODUCTION, table(HEAD, lines, "llrrrrrrrr")])
     return []
 
 
-HEAD = ["noise", "job", "ranks", "slowdown of a long run, %", "resolved", "held", "too low", "median width, points"]
+HEAD = [
+    *("noise", "job", "ranks", "slowdown of a long run, %", "traces", "resolved", "held", "too low", "wrong of all"),
+    "median width, points",
+]
 
 INTRODUCTION = f"""
 A 95 % interval has to hold the truth in 95 of 100 cases. Here the truth is known: it is the mean of {TRUTHS}
@@ -230,7 +244,10 @@ by 4.3; with 50, by 6.
 - **held** is the share of the resolved ones whose interval holds the truth. Where only some traces are resolved, they
   are not a random choice: those that happen to hold more rare detours resolve them less often. So judge the lines of
   which most traces are resolved.
-- **too low** is the share whose interval ends below the truth. The rest of those that do not hold it begin above it.
+- **too low** is the share of the resolved ones whose interval ends below the truth. The rest of those that do not hold
+  it begin above it.
+- **wrong of all** is the share of all traces for which quell gives an interval that does not hold the truth. The aim is
+  at most 5 %, whatever share is resolved.
 
 The noise: *periodic* 2 to 20 us about every 4 ms; *Poisson, exponential* 200 a second of 30 us in the mean; *Pareto
 1.5* 200 a second from 5 us to 20 ms; *rare 10 ms* one in 5 s; *two states* 20 or 500 a second for 200 ms in the mean,
