@@ -48,6 +48,8 @@ pub struct Plan {
     pub follow: bool,
     /// Whether a process that requests the container is followed from then on, with all its threads and what they start.
     pub adopt: bool,
+    /// Whether the page faults of followed threads are counted. They are the program's own work, and each one costs it more time then.
+    pub own_work: bool,
     /// Whether the kernel measures the programs' run time, which itself costs a little.
     pub cost: bool,
 }
@@ -112,7 +114,7 @@ impl Recorder {
         if let Some(container) = container.as_mut().filter(|_| plan.adopt) {
             container.adopt(Adopter::new(&skeleton, cpus)?);
         }
-        let faults = if plan.follow { faults::attach(&skeleton, cpus)? } else { Vec::new() };
+        let faults = if plan.follow && plan.own_work { faults::attach(&skeleton, cpus)? } else { Vec::new() };
         let translator = Translator {
             sources: Sources::default(),
             symbols,
@@ -258,16 +260,11 @@ fn open(
     let place: &'static mut MaybeUninit<OpenObject> = Box::leak(Box::new(MaybeUninit::uninit()));
     let refused = |e: libbpf_rs::Error| KernelError::refused("the programs", &e);
     let mut open = RecorderSkelBuilder::default().open(place).map_err(refused)?;
-    let only_followed = [
-        "sched_process_fork",
-        "sched_process_exec",
-        "sched_migrate_task",
-        "page_fault_user",
-        "page_fault_kernel",
-        "",
-    ];
+    let only_followed = ["sched_process_fork", "sched_process_exec", "sched_migrate_task"];
     let wanted = |hook: &str| match hook {
         "task" | "begin_here" => plan.adopt,
+        // The last is the end of a fault, a software event without a name.
+        "page_fault_user" | "page_fault_kernel" | "" => plan.follow && plan.own_work,
         _ => plan.follow || !only_followed.contains(&hook),
     };
     let mut missing = hooks::choose(kernel, open.open_object_mut().progs_mut(), wanted);

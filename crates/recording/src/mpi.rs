@@ -5,6 +5,7 @@
 
 mod operation;
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 pub use operation::Operation;
@@ -173,4 +174,9 @@ pub trait Run {
     /// # Errors
     /// What is wrong with the rest. The events that were appended are valid.
     fn read(&mut self, location: usize, events: &mut Vec<Event>) -> Result<bool, Damage>;
+
+    /// Time that counters left out of the events had counted by now, over all locations, in ns.
+    fn own_work_ns(&self) -> BTreeMap<String, u64> {
+        BTreeMap::new()
+    }
 }

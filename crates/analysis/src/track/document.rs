@@ -30,6 +30,9 @@ pub struct Tracked {
     pub composition: BTreeMap<String, f64>,
     /// The sum of those shares: if it is above 1, sources hide one another.
     pub orthogonal_sum_ratio: Option<f64>,
+    /// Time that the kernel counted and that is no noise but the program's own work, by its name (`fault`: page faults), over all threads.
+    #[serde(default)]
+    pub own_work_ns: BTreeMap<String, u64>,
     /// The places in the program with noise, the costliest first.
     pub paths: Vec<TrackedPath>,
     /// Number of events that were read.
@@ -164,6 +167,7 @@ pub(super) fn tracked<R: Run + ?Sized, W: Watch + ?Sized>(engine: &Engine<'_, R,
             .iter()
             .map(|(rank, place, host)| build_rank(*rank, place, host, runtime(place), sources))
             .collect(),
+        own_work_ns: engine.events.own_work_ns(),
         paths: paths(engine),
         events: engine.events.read(),
         findings: engine.findings.clone(),

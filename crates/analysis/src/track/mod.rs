@@ -14,6 +14,7 @@ mod findings;
 mod goal;
 mod ledger;
 mod messages;
+mod own_work;
 mod paths;
 mod place;
 mod point_to_point;
@@ -31,6 +32,7 @@ use quell_sim::loggops::NamedNetwork;
 pub use document::{Tracked, TrackedPath, TrackedRank, TrackedSource};
 pub use findings::{Count, Findings};
 pub use goal::{Extrapolation, GoalError, Irregular, Replayable, SkippedEvents, goal};
+pub use own_work::NoiseOnly;
 pub use run_source::RunSource;
 pub use shortest::ShortestWaits;
 

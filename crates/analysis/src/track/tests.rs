@@ -4,5 +4,6 @@ mod archives;
 mod both;
 mod goals;
 mod hostile;
+mod own_work;
 mod paper;
 mod simulated;

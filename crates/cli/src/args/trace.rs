@@ -19,6 +19,9 @@ pub struct Trace {
     /// Whether to count the kernel's noise.
     #[arg(long, value_enum, default_value = "auto")]
     pub sources: SourcesMode,
+    /// Count page faults as well. They are the program's own work, not noise; counting them slows a program down that has many.
+    #[arg(long)]
+    pub own_work: bool,
     /// The MPI to build the tracer for: `openmpi`, `mpich`, or the path of a compiler wrapper; the program's own, if not given.
     #[arg(long, value_name = "MPI|PATH")]
     pub mpi: Option<String>,

@@ -118,9 +118,9 @@ fn stream(
 }
 
 /// Records the noise of the processes that ask for the container under `name`, until all of them have ended or a signal stops quell.
-pub fn adopt(name: &str, output: &Path, printer: Printer) -> Result<Manifest, Unwatched> {
+pub fn adopt(name: &str, own_work: bool, output: &Path, printer: Printer) -> Result<Manifest, Unwatched> {
     let plan = all_cpus()?;
-    let wanted = quell_kernel::Plan { follow: true, adopt: true, ..Default::default() };
+    let wanted = quell_kernel::Plan { follow: true, adopt: true, own_work, ..Default::default() };
     let recorder = Recorder::start(wanted).map_err(refusal)?;
     let (mut rows, mut manifest, zero_ns) = begin(Rows::new(recorder), &plan.cpus, &[]);
     let mut writer = Writer::create(output, &manifest)?;

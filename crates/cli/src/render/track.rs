@@ -1,6 +1,7 @@
 //! Renders what noise did to an MPI run as text for a terminal.
 
 use quell_analysis::track::{RunSource, Tracked, TrackedPath, TrackedRank};
+use quell_recording::SourceKind;
 use quell_recording::columns::{Columns, Importance};
 
 use super::plots::{self, Scale, Series};
@@ -36,6 +37,7 @@ pub fn tracked(tracked: &Tracked) -> String {
         return text + "\nThe noise counters in the archive stayed at zero.\n" + &busiest(&tracked.paths);
     }
     text += &sources(tracked);
+    text += &own_work(tracked);
     text += &plot(&tracked.ranks);
     text += &ranks(&tracked.ranks);
     text + &paths(&tracked.paths)
@@ -100,6 +102,15 @@ fn sources(tracked: &Tracked) -> String {
         text += &format!("the shares add up to {:.1} %: {words}\n", 100.0 * sum);
     }
     text
+}
+
+/// What was counted and is no noise.
+fn own_work(tracked: &Tracked) -> String {
+    let line = |(name, ns): (&String, &u64)| {
+        let what = if name == SourceKind::Fault.name() { "page faults".to_owned() } else { one_line(name) };
+        format!("not noise: {what}, {} of the program's own work\n", time(*ns as f64))
+    };
+    tracked.own_work_ns.iter().filter(|(_, ns)| **ns > 0).map(line).collect()
 }
 
 /// A plot of accumulated and local noise by rank.

@@ -1,10 +1,8 @@
 //! Analyses an archive, with a progress bar.
 
-use std::path::Path;
-
 use quell_analysis::track::{Reading, Tracked, Watch, track};
 use quell_otf2::Archive;
-use quell_request::track::failure;
+use quell_request::track::{TrackArgs, failure};
 use quell_sim::loggops::NamedNetwork;
 
 use crate::outcome::Outcome;
@@ -26,9 +24,14 @@ impl Watch for Progress {
 }
 
 /// Analyses the noise of the archived run.
-pub fn analyse(archive: &Path, network: Option<&NamedNetwork>, printer: Printer) -> anyhow::Result<Reading> {
+pub fn analyse(
+    args: &TrackArgs,
+    network: Option<&NamedNetwork>,
+    printer: Printer,
+) -> anyhow::Result<Reading> {
     let mut progress = Progress { step: Step::new(printer, "track", None) };
-    Ok(track(|| Archive::open(archive), network, &mut progress)?)
+    let open = || Archive::open(&args.archive).map(|archive| args.noise_of(archive));
+    Ok(track(open, network, &mut progress)?)
 }
 
 /// Prints what is wrong with the archive; errors make the command fail.

@@ -52,7 +52,7 @@ pub fn run(args: &Trace, printer: Printer) -> anyhow::Result<ExitCode> {
 fn trace(args: &Trace, folder: &Folder, printer: Printer) -> anyhow::Result<u8> {
     let used = mpi::used_by(&args.command, args.mpi.as_deref())?;
     let library = library(&used, folder, printer)?;
-    let wanted = Plan { follow: true, adopt: true, ..Plan::default() };
+    let wanted = Plan { follow: true, adopt: true, own_work: args.own_work, ..Plan::default() };
     let kernel = KernelSide::start(args.sources, wanted, printer)?;
     let mut loading = Loading { library, variables: variables(args, folder)? };
     let code = match kernel {
@@ -103,6 +103,7 @@ fn variables(args: &Trace, folder: &Folder) -> anyhow::Result<Vec<Variable>> {
     fs_err::create_dir_all(&folder.logs)?;
     let mut variables = vec![(variable::FOLDER, folder.logs.clone().into())];
     variables.extend(args.limit.map(|limit| (variable::LIMIT, OsString::from(limit.0.to_string()))));
+    variables.extend(args.own_work.then(|| (node::OWN_WORK, OsString::from("1"))));
     Ok(variables)
 }
 

@@ -46,7 +46,7 @@ pub fn run(args: &Track, printer: Printer) -> anyhow::Result<Outcome> {
         timeline::refuse(output)?;
     }
     let network = args.options.network()?;
-    let Reading { tracked, shortest } = analyse(&args.options.archive, network.as_ref(), printer)?;
+    let Reading { tracked, shortest } = analyse(&args.options, network.as_ref(), printer)?;
     if args.json {
         printer.json(&tracked)?;
     } else {
@@ -57,7 +57,7 @@ pub fn run(args: &Track, printer: Printer) -> anyhow::Result<Outcome> {
         page::write(&args.options.archive, &tracked, output, printer)?;
     }
     if let Some(output) = &args.timeline {
-        timeline::draw(&args.options.archive, (network.as_ref(), shortest), &tracked, output, printer)?;
+        timeline::draw(&args.options, (network.as_ref(), shortest), &tracked, output, printer)?;
     }
     verdict(&tracked, printer)
 }

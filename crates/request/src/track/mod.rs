@@ -2,7 +2,8 @@
 
 pub mod args;
 
-use quell_analysis::track::Tracked;
+use quell_analysis::track::{NoiseOnly, Tracked};
+use quell_recording::mpi::Run;
 use quell_sim::loggops::NamedNetwork;
 
 pub use args::TrackArgs;
@@ -17,6 +18,11 @@ impl TrackArgs {
     pub fn network(&self) -> Result<Option<NamedNetwork>, Usage> {
         let given = self.net.is_given().then(|| network::from_args(&self.net));
         given.transpose()
+    }
+
+    /// The run with the counters that are noise.
+    pub fn noise_of<R: Run>(&self, run: R) -> NoiseOnly<R> {
+        NoiseOnly::new(run, self.own_work)
     }
 }
 

@@ -13,6 +13,7 @@ mod message_matching;
 mod operations;
 mod thread;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use quell_recording::mpi::{Definitions, Event, Run, What};
@@ -83,6 +84,11 @@ impl<'a, R: Run + ?Sized> EventReader<'a, R> {
     /// Properties of a region, by its name.
     pub fn kind(&self, region: u32) -> CallKind {
         kind(&self.kinds, region)
+    }
+
+    /// Time of the program's own work that the run left out of its events, by the name of its counter.
+    pub fn own_work_ns(&self) -> BTreeMap<String, u64> {
+        self.input.run.own_work_ns()
     }
 
     /// Number of events that were read.

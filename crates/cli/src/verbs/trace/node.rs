@@ -17,6 +17,8 @@ use crate::printer::Printer;
 const RUNNING: &str = "recording";
 /// Extension of a file with the reason why a host has no recorder.
 const UNKNOWN: &str = "unknown";
+/// The variable that is set where page faults are to be counted.
+pub const OWN_WORK: &str = "QUELL_TRACE_OWN_WORK";
 /// How long a host's recorder may outlive the command.
 const LINGER: Duration = Duration::from_secs(15);
 
@@ -27,7 +29,8 @@ pub fn run(args: &TraceNode, printer: Printer) -> anyhow::Result<Outcome> {
     let mark = |kind: &str| args.logs.join(format!("{}.{kind}", this_host()));
     let running = mark(RUNNING);
     fs_err::write(&running, std::process::id().to_string())?;
-    let recorded = record_kernel::adopt(&name, &recording_in(run), printer);
+    let own_work = std::env::var_os(OWN_WORK).is_some();
+    let recorded = record_kernel::adopt(&name, own_work, &recording_in(run), printer);
     let recorded = recorded.map_err(|error| error.0);
     if let Err(error) = &recorded {
         // No one reads the output of this process.

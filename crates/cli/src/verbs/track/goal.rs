@@ -24,7 +24,7 @@ pub fn run(args: &Track, output: &Path, printer: Printer) -> anyhow::Result<Outc
     if output.exists() {
         anyhow::bail!("{} exists already: choose another name, or remove it first", output.display());
     }
-    let mut archive = Archive::open(&args.options.archive)?;
+    let mut archive = args.options.noise_of(Archive::open(&args.options.archive)?);
     let extrapolation = args.extrapolate.map(|ranks| Extrapolation { ranks: ranks.0, seed: args.seed });
     let made = {
         let step = Step::new(printer, "track", None);

@@ -10,6 +10,7 @@ use std::path::Path;
 use quell_analysis::track::{ShortestWaits, Tracked, track_again};
 use quell_otf2::Archive;
 use quell_recording::mpi::Run as _;
+use quell_request::track::TrackArgs;
 use quell_sim::loggops::NamedNetwork;
 
 use self::collector::{Collector, Keeper};
@@ -32,13 +33,13 @@ pub fn refuse(output: &Path) -> anyhow::Result<()> {
 
 /// Draws the archive.
 pub fn draw(
-    path: &Path,
+    options: &TrackArgs,
     (network, shortest): (Option<&NamedNetwork>, ShortestWaits),
     tracked: &Tracked,
     output: &Path,
     printer: Printer,
 ) -> anyhow::Result<()> {
-    let mut archive = Archive::open(path)?;
+    let mut archive = options.noise_of(Archive::open(&options.archive)?);
     let definitions = archive.definitions().clone();
     let ranks = sample(tracked);
     let step = Step::new(printer, "timeline", Some(tracked.events));
@@ -46,7 +47,7 @@ pub fn draw(
     track_again(&mut archive, network, shortest, &mut keeper);
     let kept = keeper.finish();
     let drawing = Drawing::new(&definitions, &kept, ranks.len(), tracked.ranks.len());
-    let name = super::page::name(path);
+    let name = super::page::name(&options.archive);
     quell_recording::write_output(output, |out| drawing.write(&name, out))?;
     printer.status(&format!(
         "{} holds {}; open it at https://ui.perfetto.dev",
