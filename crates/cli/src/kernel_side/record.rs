@@ -12,7 +12,7 @@ use anyhow::Context as _;
 use quell_kernel::{Recorder, container};
 
 use quell_node::clock::{monotonic_ns, realtime_ns};
-use quell_node::injector::job::Variable;
+use quell_node::injector::passing::Variable;
 use quell_node::machine;
 use quell_node::probe::{Plan, RowSource as _, Threshold, first_manifest};
 use quell_recording::{Cpu, CpuFacts, Manifest, Method, Nanos, Span, State, Writer, format_cpu_list};

@@ -10,7 +10,8 @@ use std::io::ErrorKind;
 use std::process::ExitCode;
 
 use quell_kernel::{Plan, container};
-use quell_node::injector::job::{self, Input, Loading, Output, RunOptions, Variable};
+use quell_node::injector::job::{self, Input, Output, RunOptions};
+use quell_node::injector::passing::{Loading, Passed, Variable};
 use quell_node::mpi::{self, Built, Used};
 use quell_recording::mpi_log::variable;
 
@@ -63,8 +64,7 @@ fn trace(args: &Trace, folder: &Folder, printer: Printer) -> anyhow::Result<u8> 
             if served {
                 loading.variables.push((variable::NODE, std::env::current_exe()?.into()));
             }
-            let words = loading.taken_along(&args.command);
-            let variables = loading.variables(&args.command);
+            let Passed { words, variables, .. } = passed(args, &loading, printer);
             let followed = Followed { words: &words, variables: &variables };
             let manifest = record_kernel::follow(*rows, followed, &folder.recording(), printer)?;
             let code = manifest.sources.and_then(|sources| sources.command_exit_code);
@@ -75,7 +75,7 @@ fn trace(args: &Trace, folder: &Folder, printer: Printer) -> anyhow::Result<u8> 
             // another one would follow other programs.
             let outer = std::env::var_os(container::VARIABLE).filter(|name| !name.is_empty());
             loading.variables.push((container::VARIABLE, outer.unwrap_or_else(|| "quell-trace-none".into())));
-            alone(args, &loading)?
+            alone(args, &loading, printer)?
         }
     };
     let nodes = node::wait_for_all(&folder.logs);
@@ -107,10 +107,16 @@ fn variables(args: &Trace, folder: &Folder) -> anyhow::Result<Vec<Variable>> {
     Ok(variables)
 }
 
+/// The command that passes the tracer to its ranks; warns where they may lack it.
+fn passed(args: &Trace, loading: &Loading, printer: Printer) -> Passed {
+    let passed = loading.passed(&args.command);
+    passed.doubts.iter().for_each(|doubt| printer.warn(&doubt.to_string()));
+    passed
+}
+
 /// Runs the command without a recorder.
-fn alone(args: &Trace, loading: &Loading) -> anyhow::Result<u8> {
-    let words = loading.taken_along(&args.command);
-    let variables = loading.variables(&args.command);
+fn alone(args: &Trace, loading: &Loading, printer: Printer) -> anyhow::Result<u8> {
+    let Passed { words, variables, .. } = passed(args, loading, printer);
     let how = RunOptions { variables: &variables, input: Input::Own, output: Output::Own };
     let signals = Signals::catch()?;
     let unstarted = |error| anyhow::Error::new(error).context(Unstarted(words[0].clone()));

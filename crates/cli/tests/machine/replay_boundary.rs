@@ -281,6 +281,49 @@ fn variables_of_the_users_go_along() {
     assert_eq!(number(&json(dir.path(), &args)["processes"][0], "calls"), 21);
 }
 
+/// Arguments of a program that look like options of its launcher stay the program's, and options of the launcher that choose variables do not
+/// keep quell's from the ranks.
+#[test]
+fn arguments_like_a_launchers_options_stay_the_programs() {
+    use std::os::unix::fs::PermissionsExt as _;
+    // Not `--mca`: Open MPI 4.1 takes that for its own, wherever it is.
+    const LIKE_OPTIONS: &str = "-x 3 -n 4 --export=NONE -genv A B -genvnone --app C";
+    let _machine = machine();
+    let split = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
+    for mpi in mpis() {
+        let dir = tempfile::tempdir().unwrap();
+        beat(dir.path(), "noise", "1ms", "50us");
+        let (calls, program) = (calls(dir.path(), mpi), dir.path().join("program"));
+        let script = format!("#!/bin/sh\necho \"$@\" >>printed\nexec {} 20 200000 probe\n", calls.display());
+        fs_err::write(&program, script).unwrap();
+        fs_err::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let (launch, program) = (launch(mpi, 1), program.to_str().unwrap());
+        let one = [&launch[1..], &[program.to_owned()], &split(LIKE_OPTIONS)].concat();
+        let own: &[&str] = if mpi == "openmpi" { &["-x", "HOME"] } else { &["-genvnone"] };
+        let second = split(&format!(": -n 1 {program} {LIKE_OPTIONS}"));
+        let shell = format!("cd . && {} {} {}", launch[0], own.join(" "), one.join(" "));
+        let commands = [
+            (1, [&launch[..1], &one].concat()),
+            (2, [&launch[..1], &split(&own.join(" ")), &one, &second].concat()),
+            (1, ["sh".to_owned(), "-c".to_owned(), shell].to_vec()),
+        ];
+        for (ranks, command) in commands {
+            let args = [split("replay noise.toml --json --"), command.clone()].concat();
+            let args: Vec<&str> = args.iter().map(String::as_str).collect();
+            let document = json(dir.path(), &args);
+            let processes = document["processes"].as_array().unwrap();
+            assert_eq!(processes.len(), ranks, "{command:?}: {document:#}");
+            assert!(
+                processes.iter().all(|process| number(process, "calls") == 21),
+                "{command:?}: {document:#}"
+            );
+            let printed = fs_err::read_to_string(dir.path().join("printed")).unwrap();
+            fs_err::remove_file(dir.path().join("printed")).unwrap();
+            assert_eq!(printed, format!("{LIKE_OPTIONS}\n").repeat(ranks), "{command:?}");
+        }
+    }
+}
+
 #[test]
 fn noise_comes_into_a_probe_of_quells_own() {
     let _machine = machine();

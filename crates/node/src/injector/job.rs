@@ -1,91 +1,19 @@
 //! Runs a user's command with a library loaded into its processes, and changes nothing else about it.
 
-use std::ffi::{OsStr, OsString};
 use std::os::fd::AsFd as _;
 use std::os::unix::process::ExitStatusExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::{Duration, Instant};
 
 use fs_err as fs;
 
+use super::passing::Variable;
 use crate::realtime;
 
 /// How often quell checks whether a signal arrived.
 const LOOK: Duration = Duration::from_millis(10);
-/// The variable that names what the dynamic linker loads first.
-const PRELOAD: &str = "LD_PRELOAD";
-/// The variable that lists what Open MPI exports to other hosts; other MPIs export all variables.
-const OPEN_MPI_LIST: &str = "OMPI_MCA_mca_base_env_list";
-
-/// What is loaded into each process of a command, on every host.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Loading {
-    /// The library to load.
-    pub library: PathBuf,
-    /// The variables that the library reads.
-    pub variables: Vec<Variable>,
-}
-
-/// A variable of the environment.
-pub type Variable = (&'static str, OsString);
-
-impl Loading {
-    /// The variables that load the library into a command, in addition to what this process's environment has already.
-    pub fn variables(&self, command: &[String]) -> Vec<Variable> {
-        self.variables_with(exports(command), |name| std::env::var_os(name))
-    }
-
-    fn variables_with(&self, exports: bool, has: impl Fn(&str) -> Option<OsString>) -> Vec<Variable> {
-        let others = |name: &str| has(name).filter(|others| !others.is_empty());
-        let mut preload = self.library.clone().into_os_string();
-        if let Some(others) = others(PRELOAD) {
-            preload.push(":");
-            preload.push(others);
-        }
-        let mut variables = vec![(PRELOAD, preload)];
-        variables.extend(self.variables.iter().cloned());
-        if !exports {
-            let mut list = others(OPEN_MPI_LIST).unwrap_or_default();
-            if !list.is_empty() {
-                list.push(";");
-            }
-            list.push(self.names().collect::<Vec<_>>().join(";"));
-            variables.push((OPEN_MPI_LIST, list));
-        }
-        variables
-    }
-
-    fn names(&self) -> impl Iterator<Item = &'static str> {
-        std::iter::once(PRELOAD).chain(self.variables.iter().map(|(name, _)| *name))
-    }
-
-    /// The command, with `-x` arguments that export these variables where it exports others with `-x`.
-    pub fn taken_along(&self, command: &[String]) -> Vec<String> {
-        let mut words = command.to_vec();
-        if exports(command) && command.first().is_some_and(|program| is_launcher(program)) {
-            words.splice(1..1, self.names().flat_map(|name| ["-x".to_owned(), name.to_owned()]));
-        }
-        words
-    }
-}
-
-/// Whether a command exports variables to Open MPI with `-x`. Open MPI does not take a list of variables as well.
-fn exports(command: &[String]) -> bool {
-    let mpi =
-        |word: &String| ["mpirun", "mpiexec", "orterun", "prterun"].iter().any(|name| word.contains(name));
-    command.iter().any(mpi) && command.iter().any(|word| word == "-x" || word.contains(" -x "))
-}
-
-/// Whether a program starts the ranks of an MPI program. Noise is then injected into the ranks, not into the launcher.
-pub fn is_launcher(program: &str) -> bool {
-    const NAMES: [&str; 10] =
-        ["mpirun", "mpiexec", "orterun", "prterun", "prun", "srun", "aprun", "jsrun", "flux", "ibrun"];
-    let name = Path::new(program).file_name().and_then(OsStr::to_str).unwrap_or_default();
-    let stem = name.split('.').next().unwrap_or_default();
-    NAMES.contains(&stem)
-}
 
 /// Where a command's output goes.
 #[derive(Clone, Copy, Debug)]
@@ -186,47 +114,8 @@ mod tests {
 
     const QUIET: RunOptions<'_> = RunOptions { variables: &[], input: Input::None, output: Output::Own };
 
-    fn loading() -> Loading {
-        let variables = vec![("QUELL_REPLAY", "/s".into()), ("QUELL_REPLAY_REPORTS", "/r".into())];
-        Loading { library: "/a.so".into(), variables }
-    }
-
     fn words(line: &str) -> Vec<String> {
         line.split(' ').map(str::to_owned).collect()
-    }
-
-    #[test]
-    fn variables_that_open_mpi_takes_along_are_named_to_it() {
-        let taken_along = |words: &[String]| loading().taken_along(words);
-        let reported = taken_along(&words("mpirun -x A -n 2 ./app")).join(" ");
-        assert_eq!(reported, "mpirun -x LD_PRELOAD -x QUELL_REPLAY -x QUELL_REPLAY_REPORTS -x A -n 2 ./app");
-        for same in ["mpirun -n 2 ./app", "srun -x node7 ./app"] {
-            assert_eq!(taken_along(&words(same)).join(" "), same);
-        }
-    }
-
-    #[test]
-    fn launchers_are_known_by_name() {
-        assert!(
-            is_launcher("/usr/bin/mpirun.openmpi") && is_launcher("srun") && is_launcher("mpiexec.hydra")
-        );
-        assert!(!is_launcher("./mpirun_like") && !is_launcher("lmp") && !is_launcher(""));
-    }
-
-    #[test]
-    fn variables_are_added_to() {
-        let has = |name: &str| match name {
-            "LD_PRELOAD" => Some("/b.so".into()),
-            OPEN_MPI_LIST => Some("X=1".into()),
-            _ => None,
-        };
-        let of = |exports, name: &str| {
-            let found = loading().variables_with(exports, has).into_iter().find(|pair| pair.0 == name);
-            found.map(|pair| pair.1)
-        };
-        assert_eq!(of(false, "LD_PRELOAD").unwrap(), "/a.so:/b.so");
-        assert_eq!(of(false, OPEN_MPI_LIST).unwrap(), "X=1;LD_PRELOAD;QUELL_REPLAY;QUELL_REPLAY_REPORTS");
-        assert_eq!(of(true, OPEN_MPI_LIST), None, "Open MPI ends a job that has both");
     }
 
     #[test]

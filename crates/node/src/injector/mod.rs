@@ -3,7 +3,9 @@
 pub mod calibrate;
 pub mod compile;
 pub mod job;
+mod launches;
 mod median;
+pub mod passing;
 pub mod phases;
 pub mod preload;
 pub mod process;

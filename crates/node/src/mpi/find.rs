@@ -6,6 +6,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use super::command_line::launcher_by_name;
 use super::{MpiError, last_words};
 
 /// A question for the preprocessor: only mpi.h itself identifies its MPI.
@@ -213,6 +214,12 @@ fn candidates(compiler: &Path) -> Vec<String> {
     names.extend(["mpirun", "mpiexec", "srun"].map(str::to_owned));
     names.dedup();
     names
+}
+
+/// The syntax of the launcher with this name: by the name if only one has it, or else by what the launcher says of itself.
+pub fn launcher_of(name: &str) -> Launcher {
+    let by_itself = || in_path(name).and_then(|path| kind_of(&path)).unwrap_or(Launcher::Other);
+    launcher_by_name(name).unwrap_or_else(by_itself)
 }
 
 pub(super) fn kind_of(launcher: &Path) -> Option<Launcher> {

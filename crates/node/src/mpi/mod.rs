@@ -4,6 +4,7 @@
 //! any program.
 
 mod build;
+mod command_line;
 mod find;
 mod launch;
 mod program;
@@ -12,7 +13,8 @@ mod run;
 use std::path::PathBuf;
 
 pub use build::{BENCH, Built, Product, TRACER, build};
-pub use find::{Family, Launcher, Mpi, MpiSelection, Wrapper, find, wrapper};
+pub use command_line::{Launch, LaunchOption, Part, is_launcher, launcher_by_name};
+pub use find::{Family, Launcher, Mpi, MpiSelection, Wrapper, find, launcher_of, wrapper};
 pub use launch::{Layout, command};
 pub use program::{Linked, Used, used_by};
 pub use run::{Ended, Progress, run};

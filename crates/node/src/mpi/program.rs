@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use fs_err as fs;
 
 use super::find::{in_path, kind_of};
-use super::{Family, Launcher, MpiError, Wrapper, wrapper};
+use super::{Family, Launcher, MpiError, Wrapper, is_launcher, wrapper};
 
 /// A program that is linked with an MPI.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -151,7 +151,7 @@ fn by_name(name: &str) -> Result<Wrapper, MpiError> {
 
 fn launcher_family(program: &Path) -> Option<Family> {
     let name = program.file_name()?.to_str()?;
-    if !crate::injector::job::is_launcher(name) {
+    if !is_launcher(name) {
         return None;
     }
     match kind_of(program)? {

@@ -11,7 +11,8 @@ use quell_analysis::Warning;
 use quell_analysis::interleaved::{FEWEST_PAIRS, Interleaved};
 use quell_analysis::replay::{Process, Replay as Document, Run, SCHEMA, Slowdown};
 use quell_node::clock;
-use quell_node::injector::job::{self, Ended, Input, Loading, Output, RunOptions};
+use quell_node::injector::job::{self, Ended, Input, Output, RunOptions};
+use quell_node::injector::passing::{Loading, Passed};
 use quell_node::injector::process::Disturbers;
 use quell_node::injector::{reports, schedule};
 use quell_recording::{Nanos, format_cpu_list};
@@ -83,8 +84,15 @@ pub fn run(args: &Replay, printer: Printer) -> anyhow::Result<u8> {
         return finish(args, &document, context, printer);
     };
     let input = input(args, printer);
-    let mut job =
-        Job { args, prepared: &mut prepared, disturbed, folder: &folder.path, input, runs: Vec::new() };
+    let mut job = Job {
+        args,
+        prepared: &mut prepared,
+        disturbed,
+        folder: &folder.path,
+        input,
+        runs: Vec::new(),
+        printer,
+    };
     let last = match job.all(printer) {
         Ok(last) => last,
         Err(error) => {
@@ -153,6 +161,7 @@ struct Job<'a> {
     folder: &'a Path,
     input: Input,
     runs: Vec<Run>,
+    printer: Printer,
 }
 
 /// One run.
@@ -266,9 +275,13 @@ impl Job<'_> {
         signals: &Signals,
     ) -> anyhow::Result<Ended> {
         let command = &self.args.command;
-        let mut variables = loading.map(|loading| loading.variables(command)).unwrap_or_default();
+        let as_it_is = || Passed { words: command.clone(), variables: Vec::new(), doubts: Vec::new() };
+        let Passed { words, mut variables, doubts } =
+            loading.map_or_else(as_it_is, |loading| loading.passed(command));
+        if self.runs.is_empty() {
+            doubts.iter().for_each(|doubt| self.printer.warn(&doubt.to_string()));
+        }
         variables.push((SCALE, self.prepared.plan.scale.to_string().into()));
-        let words = loading.map_or_else(|| command.clone(), |loading| loading.taken_along(command));
         let how = RunOptions { variables: &variables, input: self.input, output };
         job::run(&words, &how, &signals.pass).with_context(|| format!("`{}` cannot be started", command[0]))
     }

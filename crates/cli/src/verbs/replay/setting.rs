@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use quell_node::injector::calibrate::{CalibrationError, calibrate};
-use quell_node::injector::job::{self, Loading};
+use quell_node::injector::passing::Loading;
 use quell_node::injector::{preload, process};
 use quell_node::machine::Cpus;
+use quell_node::mpi::is_launcher;
 use quell_recording::Cpu;
 use quell_replay::Launched;
 use quell_replay::load;
@@ -71,7 +72,7 @@ pub fn starts_ranks(command: &[String]) -> bool {
     }
     let wraps = first.is_some_and(|first| WRAPS.iter().any(|wrap| first == *wrap));
     let mut within = words.iter().flat_map(|word| word.split_whitespace());
-    job::is_launcher(program) || (wraps && within.any(job::is_launcher))
+    is_launcher(program) || (wraps && within.any(is_launcher))
 }
 
 /// The CPUs to disturb from a separate process, and the CPU that is left alone.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use quell_analysis::Warning;
 use quell_analysis::validation::{self, Injected, Sides, Validation};
+use quell_node::injector::passing::Variable;
 use quell_node::injector::process::Disturbers;
 use quell_node::injector::reports::{self, ProcessReport};
 use quell_node::injector::{job, schedule};
@@ -66,7 +67,7 @@ pub fn run(args: &Replay, printer: Printer) -> anyhow::Result<Outcome> {
     let signals = Signals::catch()?;
     let half = Nanos::from_nanos(duration.as_nanos() / BEFORE);
     printer.status(&format!("recording CPU {} for {half} without injected noise", place.cpu));
-    let run = |variables: &[job::Variable], words: &[String]| {
+    let run = |variables: &[Variable], words: &[String]| {
         let printed = folder.path.join("stderr");
         let how = job::RunOptions { variables, input: job::Input::None, output: job::Output::File(&printed) };
         let ended = job::run(words, &how, &signals.pass)?;
@@ -191,7 +192,7 @@ fn under_noise(
     prepared: &mut Prepared,
     place: &Place,
     folder: &Path,
-    run: &mut dyn FnMut(&[job::Variable]) -> anyhow::Result<()>,
+    run: &mut dyn FnMut(&[Variable]) -> anyhow::Result<()>,
 ) -> anyhow::Result<Vec<ProcessReport>> {
     // All threads of the probe's program start at the same place, so that the report of any thread holds for the one that probes.
     prepared.order.sync = Sync::Start;
@@ -207,7 +208,7 @@ fn under_noise(
     let loading =
         setting::loading(prepared.context, folder, &reports)?.context("this context loads nothing")?;
     schedule::write(&setting::schedule_in(folder), &schedule_words)?;
-    run(&loading.variables(&[]))?;
+    run(&loading.passed(&[]).variables)?;
     Ok(reports::read(&reports)?)
 }
 
