@@ -76,12 +76,12 @@ fn py_track(py: Python<'_>, typed: Vec<String>, progress: Option<Py<PyAny>>) -> 
     long(py, progress.as_ref(), move |progress| {
         let args: track::TrackArgs = options::parse("track", typed)?;
         network::refuse_help(&args.net)?;
-        let network = args.network()?;
+        let given = args.given()?;
         let open = || {
             let stoppable = |archive| Stoppable { archive, events: 0, progress };
             Archive::open(&args.archive).map(|archive| args.noise_of(stoppable(archive)))
         };
-        let Reading { tracked, .. } = quell_analysis::track::track(open, network.as_ref(), &mut ())?;
+        let Reading { tracked, .. } = quell_analysis::track::track(open, &given, &mut ())?;
         let failure = track::failure(&tracked).map(str::to_owned);
         let printed = tracked.findings.warnings.iter().map(ToString::to_string).collect();
         Ok((serde_json::to_string_pretty(&tracked)?, printed, failure))

@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Watch;
+use super::eager_limits::EagerLimit;
 use super::engine::Engine;
 use super::findings::Findings;
 use super::paths::{Path, ROOT};
@@ -33,6 +34,9 @@ pub struct Tracked {
     /// Time that the kernel counted and that is no noise but the program's own work, by its name (`fault`: page faults), over all threads.
     #[serde(default)]
     pub own_work_ns: BTreeMap<String, u64>,
+    /// From which size on sends counted as waiting for their receivers. Empty if the run sent no messages.
+    #[serde(default)]
+    pub eager_limits: Vec<EagerLimit>,
     /// The places in the program with noise, the costliest first.
     pub paths: Vec<TrackedPath>,
     /// Number of events that were read.
@@ -168,6 +172,7 @@ pub(super) fn tracked<R: Run + ?Sized, W: Watch + ?Sized>(engine: &Engine<'_, R,
             .map(|(rank, place, host)| build_rank(*rank, place, host, runtime(place), sources))
             .collect(),
         own_work_ns: engine.events.own_work_ns(),
+        eager_limits: engine.limits.rows(),
         paths: paths(engine),
         events: engine.events.read(),
         findings: engine.findings.clone(),

@@ -10,12 +10,14 @@ use quell_sim::loggops::NamedNetwork;
 use rustc_hash::FxHashMap;
 
 use super::collectives::Collectives;
+use super::eager_limits::{EagerLimits, Evidence, Way};
 use super::event_reader::{EventReader, Fact, OperationId, Timed};
 use super::findings::Findings;
 use super::messages::Messages;
 use super::paths::Paths;
 use super::place::{Call, Frame, LocationState, Request};
-use super::{LONGEST, ShortestWaits, Watch};
+use super::shortest::ShortestWaits;
+use super::{LONGEST, Learned, Watch};
 use crate::warning::track::{ArchiveWarning, UndefinedName};
 
 /// The state of the whole analysis.
@@ -37,6 +39,12 @@ pub(super) struct Engine<'a, R: Run + ?Sized, W: Watch + ?Sized> {
     pub findings: Findings,
     /// The shortest waits of the run, or so far.
     pub shortest: ShortestWaits,
+    /// The sizes from which on sends may wait for their receivers.
+    pub limits: EagerLimits,
+    /// What the sends of the run show about that, if it is still to be learned.
+    pub(super) evidence: Option<Evidence>,
+    /// For each location, the first location of its host.
+    hosts: Vec<u32>,
     heap: BinaryHeap<Reverse<(i64, u32)>>,
     /// Number of events at the last progress report.
     read: u64,
@@ -47,7 +55,8 @@ impl<'a, R: Run + ?Sized, W: Watch + ?Sized> Engine<'a, R, W> {
         run: &'a mut R,
         watch: &'a mut W,
         network: Option<NamedNetwork>,
-        shortest: ShortestWaits,
+        Learned { shortest, limits }: Learned,
+        evidence: Option<Evidence>,
     ) -> Self {
         let events = EventReader::new(run);
         let definitions = Arc::clone(&events.definitions);
@@ -76,8 +85,17 @@ impl<'a, R: Run + ?Sized, W: Watch + ?Sized> Engine<'a, R, W> {
             paths: Paths::new(sources + 1),
             findings: Findings::default(),
             shortest,
+            limits,
+            evidence,
+            hosts: hosts(&definitions),
             definitions,
         }
+    }
+
+    /// Whether a message between two locations stays on one host.
+    pub(super) fn way(&self, from: u32, to: u32) -> Way {
+        let host = |location: u32| self.hosts.get(location as usize);
+        if host(from) == host(to) { Way::OneHost } else { Way::DifferentHosts }
     }
 
     /// Processes all events.
@@ -272,6 +290,13 @@ impl<'a, R: Run + ?Sized, W: Watch + ?Sized> Engine<'a, R, W> {
             self.wake(Some(sender));
         }
     }
+}
+
+/// For each location, the first location of its host.
+fn hosts(definitions: &Definitions) -> Vec<u32> {
+    let mut first: FxHashMap<&str, u32> = FxHashMap::default();
+    let locations = definitions.locations.iter().enumerate();
+    locations.map(|(at, location)| *first.entry(&location.host).or_insert(at as u32)).collect()
 }
 
 /// Converts and limits a time so that sums of a few do not overflow.

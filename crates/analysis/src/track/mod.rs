@@ -8,6 +8,7 @@
 mod collective_events;
 mod collectives;
 mod document;
+mod eager_limits;
 mod engine;
 mod event_reader;
 mod findings;
@@ -30,11 +31,13 @@ use quell_recording::mpi::Run;
 use quell_sim::loggops::NamedNetwork;
 
 pub use document::{Tracked, TrackedPath, TrackedRank, TrackedSource};
+use eager_limits::Evidence;
+pub use eager_limits::{EagerLimit, EagerLimits, GivenLimit};
 pub use findings::{Count, Findings};
 pub use goal::{Extrapolation, GoalError, Irregular, Replayable, SkippedEvents, goal};
 pub use own_work::NoiseOnly;
 pub use run_source::RunSource;
-pub use shortest::ShortestWaits;
+use shortest::ShortestWaits;
 
 /// Maximum time, in ns: times are below 36 years, so that sums of a few do not overflow.
 const LONGEST: i64 = i64::MAX / 8;
@@ -95,56 +98,88 @@ pub trait Watch {
 /// Observes nothing.
 impl Watch for () {}
 
+/// What is known of a run from outside of its archive.
+#[derive(Clone, Debug, Default)]
+pub struct Given {
+    /// Its network: no message takes less time than its parameters give. Without one, a receive may end as soon as its message is sent, as
+    /// in the paper.
+    pub network: Option<NamedNetwork>,
+    /// Its eager limit. Without one, the run's own sends show it.
+    pub eager_limit: Option<GivenLimit>,
+}
+
+/// What one reading of a run learns for the next.
+#[derive(Clone, Debug)]
+pub struct Learned {
+    /// Its shortest waits.
+    shortest: ShortestWaits,
+    /// Its eager limits.
+    limits: EagerLimits,
+}
+
 /// What a reading of a run gives.
 #[derive(Debug)]
 pub struct Reading {
     /// The effect of noise.
     pub tracked: Tracked,
     /// For another reading.
-    pub shortest: ShortestWaits,
+    pub learned: Learned,
 }
 
-/// Processes a run and returns the effect of noise on it. What is noise in one wait depends on the shortest of its kind, which may come later:
-/// then the run is opened and read a second time. `watch` sees only the progress.
-///
-/// Without a network a receive may end as soon as its message is sent, as in the paper; with one, no message takes less time than its
-/// parameters give.
+/// Processes a run and returns the effect of noise on it. What is noise in one wait depends on the shortest of its kind, and which sends wait on
+/// the eager limit; both may show later: then the run is opened and read again. `watch` sees only the progress.
 ///
 /// # Errors
 /// Those of `open`.
 pub fn track<R: Run, E, W: Watch + ?Sized>(
     mut open: impl FnMut() -> Result<R, E>,
-    network: Option<&NamedNetwork>,
+    given: &Given,
     watch: &mut W,
 ) -> Result<Reading, E> {
     let watch = &mut OnlyProgress(watch);
-    let first = read(&mut open()?, network, ShortestWaits::default(), watch);
-    if first.shortest.are_final {
-        return Ok(first);
+    let network = given.network.as_ref();
+    let assumed = EagerLimits::new(given.eager_limit);
+    let unread = |limits| Learned { shortest: ShortestWaits::default(), limits };
+    let evidence = given.eager_limit.is_none().then(Evidence::default);
+    let (mut reading, evidence) = read(&mut open()?, network, unread(assumed.clone()), evidence, watch);
+    if let Some(evidence) = evidence {
+        let limits = evidence.limits();
+        if evidence.distinguishes(&assumed, &limits) {
+            (reading, _) = read(&mut open()?, network, unread(limits), None, watch);
+        } else {
+            reading.tracked.eager_limits = limits.rows();
+            reading.learned.limits = limits;
+        }
     }
-    Ok(read(&mut open()?, network, first.shortest, watch))
+    if !reading.learned.shortest.are_final {
+        (reading, _) = read(&mut open()?, network, reading.learned, None, watch);
+    }
+    Ok(reading)
 }
 
-/// Processes a run once more, with the shortest waits of an earlier reading.
+/// Processes a run once more, with what earlier readings learned.
 pub fn track_again<R: Run + ?Sized, W: Watch + ?Sized>(
     run: &mut R,
-    network: Option<&NamedNetwork>,
-    shortest: ShortestWaits,
+    given: &Given,
+    learned: Learned,
     watch: &mut W,
 ) -> Tracked {
-    read(run, network, shortest, watch).tracked
+    read(run, given.network.as_ref(), learned, None, watch).0.tracked
 }
 
 fn read<R: Run + ?Sized, W: Watch + ?Sized>(
     run: &mut R,
     network: Option<&NamedNetwork>,
-    shortest: ShortestWaits,
+    learned: Learned,
+    evidence: Option<Evidence>,
     watch: &mut W,
-) -> Reading {
-    let mut engine = engine::Engine::new(run, watch, network.cloned(), shortest);
+) -> (Reading, Option<Evidence>) {
+    let mut engine = engine::Engine::new(run, watch, network.cloned(), learned, evidence);
     engine.play();
     engine.conclude();
-    Reading { tracked: document::tracked(&engine), shortest: engine.shortest }
+    let tracked = document::tracked(&engine);
+    let learned = Learned { shortest: engine.shortest, limits: engine.limits };
+    (Reading { tracked, learned }, engine.evidence)
 }
 
 /// Hides calls and regions from a watch.

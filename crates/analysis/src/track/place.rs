@@ -1,6 +1,7 @@
 //! The state of one location while its events are processed.
 
 use super::collectives::CollectiveId;
+use super::eager_limits::Sent;
 use super::ledger::Ledger;
 use super::messages::MessageId;
 use super::paths;
@@ -32,6 +33,8 @@ pub(super) struct Call {
     pub probed: Vec<MessageId>,
     /// Messages whose receiver the sender may have had to wait for.
     pub sent: Vec<MessageId>,
+    /// Standard sends that it made, or whose completion it saw: they may show an eager limit.
+    pub observed: Vec<Sent>,
     /// Collectives that it completed, each with this location's part of it.
     pub collectives: Vec<(CollectiveId, usize)>,
     /// The collective that it is, if it is a blocking one.
@@ -53,6 +56,7 @@ impl Call {
             received: Vec::new(),
             probed: Vec::new(),
             sent: Vec::new(),
+            observed: Vec::new(),
             collectives: Vec::new(),
             blocking: None,
             begun: None,
@@ -117,6 +121,8 @@ pub(super) struct LocationState {
     pub initialized: bool,
     pub finalized: bool,
     pub polling: Option<Polling>,
+    /// When its last call ended.
+    pub last_left: i64,
     /// Senders that wait to see whether this location receives, each with the end of its call.
     pub watchers: Vec<(u32, i64)>,
     pub ledger: Ledger,
@@ -137,6 +143,7 @@ impl LocationState {
             initialized: false,
             finalized: false,
             polling: None,
+            last_left: i64::MIN,
             watchers: Vec::new(),
             ledger: Ledger::new(sources),
         }

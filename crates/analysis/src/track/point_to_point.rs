@@ -3,12 +3,10 @@
 use quell_recording::mpi::Run;
 
 use super::Watch;
+use super::eager_limits::{Came, Sent};
 use super::engine::Engine;
 use super::event_reader::{MessageKey, OperationId};
 use super::place::Request;
-
-/// Sends of more bytes may have to wait for their receivers: no MPI has a smaller eager limit.
-const SURELY_EAGER: u64 = 4096;
 
 impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
     pub(super) fn send(
@@ -19,12 +17,24 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
         bytes: u64,
     ) {
         let Some(message) = message else { return };
+        let Some(call) = &self.places[location as usize].call else { return };
+        let (kind, entered) = (self.events.kind(call.region), call.entered);
+        let to = self.of_rank.get(&message.channel.to).copied();
+        let way = to.map(|to| self.way(location, to));
+        let standard = way.filter(|_| !kind.synchronous && !kind.buffered);
+        let held = (kind.synchronous && to.is_some())
+            || standard.is_some_and(|way| self.limits.may_wait(way, bytes));
         let place = &mut self.places[location as usize];
         let Some(call) = &mut place.call else { return };
-        let synchronous = self.events.kind(call.region).synchronous;
-        let held = (synchronous || bytes > SURELY_EAGER) && self.of_rank.contains_key(&message.channel.to);
         let (id, waited) =
             self.messages.send(message, bytes, (location, place.now), &place.ledger.accumulated, held);
+        if let (Some(evidence), Some(way), true) = (&mut self.evidence, standard, to != Some(location)) {
+            let sent = Sent { key: message, way, bytes, entered };
+            match operation {
+                Some(operation) => drop(evidence.pending.insert(operation, sent)),
+                None => call.observed.push(sent),
+            }
+        }
         if held {
             match operation {
                 Some(operation) => drop(self.requests.insert(operation, Request::Sent(id))),
@@ -35,6 +45,12 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
     }
 
     pub(super) fn send_done(&mut self, location: u32, operation: Option<OperationId>) {
+        let observed = operation
+            .zip(self.evidence.as_mut())
+            .and_then(|(operation, evidence)| evidence.pending.remove(&operation));
+        if let (Some(observed), Some(call)) = (observed, &mut self.places[location as usize].call) {
+            call.observed.push(observed);
+        }
         let sent = operation.and_then(|operation| self.requests.remove(&operation));
         if let (Some(Request::Sent(id)), Some(call)) = (sent, &mut self.places[location as usize].call) {
             call.sent.push(id);
@@ -47,6 +63,9 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
         let (state, waited) = match message {
             Some(message) => {
                 let (id, waited) = self.messages.receive(message, now, accumulated);
+                let entered = place.call.as_ref().map_or(now, |call| call.entered);
+                let came = Came { entered, before: place.last_left };
+                self.evidence.iter_mut().for_each(|evidence| evidence.came(message, Some(came)));
                 (Request::Receiving(id), waited)
             }
             None => (Request::Posted(now, accumulated.clone()), None),
@@ -65,6 +84,8 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
         let Some(message) = message else { return };
         let place = &mut self.places[location as usize];
         let Some(call) = &mut place.call else { return };
+        let blocking = Came { entered: call.entered, before: place.last_left };
+        let came = operation.is_none().then_some(blocking);
         let (begun, accumulated) = match request {
             Some(Request::Receiving(id)) if self.messages.get(id).key == message => {
                 call.received.push(id);
@@ -80,6 +101,7 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
         };
         let (id, waited) = self.messages.receive(message, begun, &accumulated);
         call.received.push(id);
+        self.evidence.iter_mut().for_each(|evidence| evidence.came(message, came));
         self.wake(waited);
     }
 
@@ -91,6 +113,9 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
     }
 
     pub(super) fn cancelled(&mut self, operation: Option<OperationId>) {
+        if let (Some(operation), Some(evidence)) = (operation, &mut self.evidence) {
+            evidence.pending.remove(&operation);
+        }
         match operation.and_then(|operation| self.requests.remove(&operation)) {
             Some(Request::Receiving(id)) => self.messages.give_back(id),
             Some(Request::Sent(id)) => self.messages.release(id),

@@ -3,6 +3,7 @@
 use quell_recording::mpi::{Run, Waits};
 
 use super::collectives::CollectiveId;
+use super::eager_limits::Left;
 use super::engine::{Engine, nanos};
 use super::event_reader::polls_again;
 use super::place::{Call, Polling};
@@ -59,6 +60,7 @@ fn class(bytes: u64) -> u8 {
 impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
     /// Ends a call whose causes are all known.
     pub(super) fn complete_call(&mut self, location: u32, call: &Call) {
+        self.observe(location, call);
         let before = self.watch.wanted().then(|| self.places[location as usize].ledger.clone());
         let collective = call.blocking.filter(|(id, _)| self.waits_for_all(*id, call.left));
         let cause = if let Some((id, part)) = collective {
@@ -93,6 +95,19 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
                 absorbed_ns: &more(&after.absorbed, &before.absorbed),
                 cause,
             });
+        }
+    }
+
+    /// Notes what the sends of a call show about the eager limit.
+    fn observe(&mut self, location: u32, call: &Call) {
+        self.places[location as usize].last_left = call.left;
+        let Some(evidence) = &mut self.evidence else { return };
+        let did_nothing_else =
+            call.received.is_empty() && call.probed.is_empty() && call.collectives.is_empty();
+        let blocks = call.blocking.is_none() && !self.events.kind(call.region).polls;
+        for sent in &call.observed {
+            let alone = call.observed.len() == 1 && did_nothing_else && blocks;
+            evidence.left(*sent, Left { entered: call.entered, left: call.left, alone });
         }
     }
 

@@ -2,6 +2,7 @@
 
 mod archives;
 mod both;
+mod eager;
 mod goals;
 mod hostile;
 mod own_work;

@@ -1,6 +1,6 @@
 //! Renders what noise did to an MPI run as text for a terminal.
 
-use quell_analysis::track::{RunSource, Tracked, TrackedPath, TrackedRank};
+use quell_analysis::track::{EagerLimit, RunSource, Tracked, TrackedPath, TrackedRank};
 use quell_recording::SourceKind;
 use quell_recording::columns::{Columns, Importance};
 
@@ -33,6 +33,7 @@ pub fn tracked(tracked: &Tracked) -> String {
         return text + &busiest(&tracked.paths);
     }
     text += &effect(tracked);
+    text += &tracked.eager_limits.iter().map(eager_limit).collect::<String>();
     if tracked.ranks.iter().all(|rank| rank.local_ns == 0 && rank.accumulated_ns == 0) {
         return text + "\nThe noise counters in the archive stayed at zero.\n" + &busiest(&tracked.paths);
     }
@@ -86,6 +87,22 @@ fn effect(tracked: &Tracked) -> String {
         );
     }
     text
+}
+
+/// From which size on sends waited, and how that is known.
+fn eager_limit(limit: &EagerLimit) -> String {
+    let which = match limit.between.as_str() {
+        "one host" => " within a host",
+        "different hosts" => " between hosts",
+        _ => "",
+    };
+    let origin = match limit.origin.as_str() {
+        "learned" if limit.sends == 1 => "learned from 1 send".to_owned(),
+        "learned" => format!("learned from {} sends", limit.sends),
+        "assumed" => "assumed; -S gives it".to_owned(),
+        origin => origin.to_owned(),
+    };
+    format!("sends{which} wait for receivers above {} B ({origin})\n", limit.limit_bytes)
 }
 
 /// Each source: what it did, and what removing it alone would save.

@@ -1,9 +1,10 @@
 //! Analyses an archive, with a progress bar.
 
-use quell_analysis::track::{Reading, Tracked, Watch, track};
+use std::path::Path;
+
+use quell_analysis::track::{Given, NoiseOnly, Reading, Tracked, Watch, track};
 use quell_otf2::Archive;
-use quell_request::track::{TrackArgs, failure};
-use quell_sim::loggops::NamedNetwork;
+use quell_request::track::failure;
 
 use crate::outcome::Outcome;
 use crate::printer::Printer;
@@ -24,14 +25,10 @@ impl Watch for Progress {
 }
 
 /// Analyses the noise of the archived run.
-pub fn analyse(
-    args: &TrackArgs,
-    network: Option<&NamedNetwork>,
-    printer: Printer,
-) -> anyhow::Result<Reading> {
+pub fn analyse(archive: &Path, own_work: bool, given: &Given, printer: Printer) -> anyhow::Result<Reading> {
     let mut progress = Progress { step: Step::new(printer, "track", None) };
-    let open = || Archive::open(&args.archive).map(|archive| args.noise_of(archive));
-    Ok(track(open, network, &mut progress)?)
+    let open = || Archive::open(archive).map(|archive| NoiseOnly::new(archive, own_work));
+    Ok(track(open, given, &mut progress)?)
 }
 
 /// Prints what is wrong with the archive; errors make the command fail.

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use quell_analysis::attribution::JoinedRecording;
 use quell_analysis::overview::overview;
+use quell_analysis::track::Given;
 use quell_recording::Recording;
 use quell_request::job::Defaults;
 use quell_request::noise;
@@ -55,7 +56,7 @@ pub fn run(args: &Report, printer: Printer) -> anyhow::Result<Outcome> {
 
 /// Writes the page of an MPI run.
 fn report_run(archive: &Path, output: &Path, printer: Printer) -> anyhow::Result<Outcome> {
-    let tracked = analyse(archive, None, printer)?.tracked;
+    let tracked = analyse(archive, false, &Given::default(), printer)?.tracked;
     archive_page::write(archive, &tracked, output, printer)?;
     verdict(&tracked, printer)
 }

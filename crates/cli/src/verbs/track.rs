@@ -45,8 +45,9 @@ pub fn run(args: &Track, printer: Printer) -> anyhow::Result<Outcome> {
     if let Some(output) = &args.timeline {
         timeline::refuse(output)?;
     }
-    let network = args.options.network()?;
-    let Reading { tracked, shortest } = analyse(&args.options, network.as_ref(), printer)?;
+    let given = args.options.given()?;
+    let Reading { tracked, learned } =
+        analyse(&args.options.archive, args.options.own_work, &given, printer)?;
     if args.json {
         printer.json(&tracked)?;
     } else {
@@ -57,7 +58,7 @@ pub fn run(args: &Track, printer: Printer) -> anyhow::Result<Outcome> {
         page::write(&args.options.archive, &tracked, output, printer)?;
     }
     if let Some(output) = &args.timeline {
-        timeline::draw(&args.options, (network.as_ref(), shortest), &tracked, output, printer)?;
+        timeline::draw(&args.options, (&given, learned), &tracked, output, printer)?;
     }
     verdict(&tracked, printer)
 }

@@ -37,6 +37,78 @@ fn a_run_is_shown_as_a_document() {
     assert_snapshot!(serde_json::to_string_pretty(&document).unwrap());
 }
 
+/// Ten messages of 1 KiB whose sends wait. Each time noise makes the receiver 30 us later than the sender, which therefore loses 300 us.
+#[test]
+fn the_eager_limit_is_learned_or_given_and_stated() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut ranks = [Rank::new(), Rank::new()];
+    for phase in 0..10 {
+        let (send, receive) = (100 + 130 * phase, 130 + 130 * phase);
+        let [sender, receiver] = ranks;
+        let receiver = receiver.struck(receive, 0, 40 * (phase + 1));
+        ranks = [
+            sender.sends_bytes([send, receive], 1, 1024),
+            receiver.receives_bytes([receive, receive], 0, 1024),
+        ];
+    }
+    made_run::write(&dir.path().join("run"), &definitions(2), &ranks.map(|rank| rank.finalizes(1400, 1500)));
+    let net = "L_ns = 0\no_ns = 0\ng_ns = 0\nG_ns_per_byte = 0\nO_ns_per_byte = 0\nS_bytes = 256\n";
+    fs_err::write(dir.path().join("net.toml"), net).unwrap();
+    for (options, expected, amplified_us, line) in [
+        (
+            &[][..],
+            ("different hosts", 1023, "learned", 10),
+            300,
+            "between hosts wait for receivers above 1023 B (learned from 10 sends)",
+        ),
+        (&["-S", "4Ki"][..], ("all", 4096, "given", 0), 0, "wait for receivers above 4096 B (given)"),
+        (&["-S", "256"][..], ("all", 256, "given", 0), 300, "wait for receivers above 256 B (given)"),
+        (
+            &["--net", "net.toml"][..],
+            ("all", 256, "measured", 0),
+            300,
+            "wait for receivers above 256 B (measured)",
+        ),
+        (
+            &["--net", "net.toml", "-S", "4Ki"][..],
+            ("all", 4096, "given", 0),
+            0,
+            "wait for receivers above 4096 B (given)",
+        ),
+        (
+            &["--net", "L=0,o=0,G=0,S=1Ki"][..],
+            ("all", 1024, "given", 0),
+            0,
+            "wait for receivers above 1024 B (given)",
+        ),
+        (
+            &["--net", "L=0,o=0,G=0"][..],
+            ("different hosts", 1023, "learned", 10),
+            300,
+            "(learned from 10 sends)",
+        ),
+    ] {
+        let document = json(dir.path(), &[&["track", "run", "--json"], options].concat());
+        let limits = document["eager_limits"].as_array().unwrap();
+        assert_eq!(limits.len(), 1, "{options:?}");
+        let limit = &limits[0];
+        let found = (
+            limit["between"].as_str(),
+            limit["limit_bytes"].as_u64(),
+            limit["origin"].as_str(),
+            limit["sends"].as_u64(),
+        );
+        let (between, bytes, origin, sends) = expected;
+        assert_eq!(found, (Some(between), Some(bytes), Some(origin), Some(sends)), "{options:?}");
+        assert_eq!(document["ranks"][0]["amplified_ns"], amplified_us * 1000, "{options:?}");
+        let text = transcript(dir.path(), &[&["track", "run"], options].concat());
+        assert!(
+            text.lines().any(|printed| printed.starts_with("sends") && printed.ends_with(line)),
+            "{text}"
+        );
+    }
+}
+
 #[test]
 fn many_ranks_are_drawn_and_fit_the_terminal() {
     let dir = tempfile::tempdir().unwrap();

@@ -61,14 +61,22 @@ impl Rank {
     }
 
     pub fn sends(self, from: u64, until: u64, to: u32) -> Self {
+        self.sends_bytes([from, until], to, 8)
+    }
+
+    pub fn sends_bytes(self, [from, until]: [u64; 2], to: u32, bytes: u64) -> Self {
         self.at(from, What::Enter(SEND))
-            .at(from, What::Send { comm: 0, to, tag: 1, bytes: 8, request: BLOCKING })
+            .at(from, What::Send { comm: 0, to, tag: 1, bytes, request: BLOCKING })
             .at(until, What::Leave(SEND))
     }
 
     pub fn receives(self, begin: u64, until: u64, from: u32) -> Self {
+        self.receives_bytes([begin, until], from, 8)
+    }
+
+    pub fn receives_bytes(self, [begin, until]: [u64; 2], from: u32, bytes: u64) -> Self {
         self.at(begin, What::Enter(RECV))
-            .at(until, What::Recv { comm: 0, from, tag: 1, bytes: 8, request: BLOCKING })
+            .at(until, What::Recv { comm: 0, from, tag: 1, bytes, request: BLOCKING })
             .at(until, What::Leave(RECV))
     }
 

@@ -37,8 +37,13 @@ pub struct NetArgs {
 impl NetArgs {
     /// Whether any of these options was given.
     pub fn is_given(&self) -> bool {
+        self.gives_times() || self.eager_limit.is_some()
+    }
+
+    /// Whether any of these options was given, other than one for S alone.
+    pub fn gives_times(&self) -> bool {
         let times = [self.latency, self.overhead, self.gap].iter().any(Option::is_some);
         let rates = [self.gap_per_byte, self.overhead_per_byte].iter().any(Option::is_some);
-        self.net.is_some() || times || rates || self.eager_limit.is_some()
+        self.net.is_some() || times || rates
     }
 }

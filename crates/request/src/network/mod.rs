@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use quell_analysis::bench::loggp::preset::Preset as Measured;
+use quell_analysis::track::GivenLimit;
 use quell_recording::Nanos;
 use quell_sim::loggops::{NamedNetwork, Network, PerByte, SizeRange};
 
@@ -57,8 +58,15 @@ pub const PRESETS: [Preset; 2] = [
 pub enum NetText {
     /// Print the presets.
     Help,
-    /// A preset, or parameters.
-    Network(NamedNetwork),
+    /// A preset.
+    Preset(NamedNetwork),
+    /// Parameters.
+    Parameters {
+        /// The network; what was not given has LogGOPSim's default.
+        network: Network,
+        /// Whether S is among them.
+        eager_limit: bool,
+    },
     /// A file of measured parameters, which is read when the network is needed.
     File {
         /// Path of the file.
@@ -75,7 +83,7 @@ impl FromStr for NetText {
             return Ok(Self::Help);
         }
         if let Some(preset) = PRESETS.iter().find(|preset| preset.name == text) {
-            return Ok(Self::Network(preset.named()));
+            return Ok(Self::Preset(preset.named()));
         }
         if let Some(file) = file(text)? {
             return Ok(file);
@@ -95,7 +103,7 @@ impl FromStr for NetText {
             seen.push_str(letter);
             set(&mut net, letter, value)?;
         }
-        Ok(Self::Network(net.into()))
+        Ok(Self::Parameters { network: net, eager_limit: seen.contains('S') })
     }
 }
 
@@ -133,7 +141,7 @@ fn read(path: &Path) -> Result<Measured, String> {
 pub fn check(net: &NetText) -> Result<(), String> {
     match net {
         NetText::File { path, .. } => read(path).map(drop),
-        NetText::Help | NetText::Network(_) => Ok(()),
+        NetText::Help | NetText::Preset(_) | NetText::Parameters { .. } => Ok(()),
     }
 }
 
@@ -206,7 +214,8 @@ impl FromStr for PerByteText {
 /// [`Usage`] for a file that cannot be read, or holds no network.
 pub fn from_args(args: &NetArgs) -> Result<NamedNetwork, Usage> {
     let mut named = match &args.net {
-        Some(NetText::Network(named)) => named.clone(),
+        Some(NetText::Preset(named)) => named.clone(),
+        Some(NetText::Parameters { network, .. }) => (*network).into(),
         Some(NetText::File { path, bytes }) => {
             let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
             let preset = read(path).map_err(|reason| Usage(format!("--net: {reason}")))?;
@@ -221,6 +230,24 @@ pub fn from_args(args: &NetArgs) -> Result<NamedNetwork, Usage> {
         named.preset = None;
     }
     Ok(named)
+}
+
+/// The eager limit, if it was given or is in a file.
+///
+/// # Errors
+/// [`Usage`] for a file that cannot be read, or holds no network.
+pub fn eager_limit(args: &NetArgs) -> Result<Option<GivenLimit>, Usage> {
+    let is_given = match &args.net {
+        _ if args.eager_limit.is_some() => true,
+        Some(NetText::Preset(_) | NetText::File { .. }) => true,
+        Some(NetText::Parameters { eager_limit, .. }) => *eager_limit,
+        Some(NetText::Help) | None => false,
+    };
+    if !is_given {
+        return Ok(None);
+    }
+    let measured = args.eager_limit.is_none() && matches!(args.net, Some(NetText::File { .. }));
+    Ok(Some(GivenLimit { bytes: from_args(args)?.network.eager_limit, measured }))
 }
 
 /// Replaces the parameters that have an option of their own.
@@ -298,9 +325,8 @@ mod tests {
 
     #[test]
     fn networks_are_presets_or_parameters() {
-        assert_eq!("loggopsim".parse(), Ok(NetText::Network(PRESETS[0].named())));
-        let Ok(NetText::Network(NamedNetwork { preset: None, network: net, .. })) =
-            "L=1us,o=20,G=0.04,S=4Ki".parse()
+        assert_eq!("loggopsim".parse(), Ok(NetText::Preset(PRESETS[0].named())));
+        let Ok(NetText::Parameters { network: net, eager_limit: true }) = "L=1us,o=20,G=0.04,S=4Ki".parse()
         else {
             panic!("not a network")
         };

@@ -2,22 +2,21 @@
 
 pub mod args;
 
-use quell_analysis::track::{NoiseOnly, Tracked};
+use quell_analysis::track::{Given, NoiseOnly, Tracked};
 use quell_recording::mpi::Run;
-use quell_sim::loggops::NamedNetwork;
 
 pub use args::TrackArgs;
 
 use crate::{Usage, network};
 
 impl TrackArgs {
-    /// The network, if one was given; otherwise it is estimated from the run's own messages.
+    /// The network and the eager limit, as far as they were given; otherwise the run's own messages show them. S alone gives no times.
     ///
     /// # Errors
     /// [`Usage`] for a file that holds no network.
-    pub fn network(&self) -> Result<Option<NamedNetwork>, Usage> {
-        let given = self.net.is_given().then(|| network::from_args(&self.net));
-        given.transpose()
+    pub fn given(&self) -> Result<Given, Usage> {
+        let network = self.net.gives_times().then(|| network::from_args(&self.net)).transpose()?;
+        Ok(Given { network, eager_limit: network::eager_limit(&self.net)? })
     }
 
     /// The run with the counters that are noise.

@@ -23,6 +23,9 @@ const POLLS: [&str; 12] = [
 /// Sends that complete only once their receive has begun, whatever their size (3.4, 3.7.2).
 const SYNCHRONOUS: [&str; 2] = ["MPI_Ssend", "MPI_Issend"];
 
+/// Sends that the MPI copies into a buffer of the program's, so that they never wait (3.4, 3.7.2).
+const BUFFERED: [&str; 2] = ["MPI_Bsend", "MPI_Ibsend"];
+
 /// If a call polls again within this time plus twice the duration of the previous one, in ns, the program did nothing in between.
 const AGAIN_NS: i64 = 2_000;
 
@@ -35,6 +38,8 @@ pub(in crate::track) struct CallKind {
     pub polls: bool,
     /// Its send waits for its receiver, whatever the size.
     pub synchronous: bool,
+    /// Its send waits for no receiver, whatever the size.
+    pub buffered: bool,
     pub initializes: bool,
     pub finalizes: bool,
 }
@@ -46,6 +51,7 @@ impl CallKind {
             mpi: region.mpi,
             polls: region.mpi && POLLS.contains(&name),
             synchronous: SYNCHRONOUS.contains(&name),
+            buffered: BUFFERED.contains(&name),
             initializes: matches!(name, "MPI_Init" | "MPI_Init_thread"),
             finalizes: name == "MPI_Finalize",
         }
@@ -105,5 +111,6 @@ mod tests {
             assert!(kind(name).synchronous, "{name}");
         }
         assert!(!kind("MPI_Isend").synchronous);
+        assert!(kind("MPI_Bsend").buffered && kind("MPI_Ibsend").buffered && !kind("MPI_Send").buffered);
     }
 }

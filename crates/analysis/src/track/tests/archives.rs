@@ -8,7 +8,7 @@ use quell_recording::mpi::{
 
 use quell_sim::loggops::NamedNetwork;
 
-use crate::track::{Tracked, track};
+use crate::track::{Given, GivenLimit, Tracked, track};
 
 /// A run in memory.
 #[derive(Clone, Debug, Default)]
@@ -95,7 +95,16 @@ impl Made {
     }
 
     pub fn track_with(&mut self, network: Option<&NamedNetwork>) -> Tracked {
-        let Ok(read) = track(|| Ok::<_, Infallible>(self.clone()), network, &mut ());
+        self.track_given(&Given { network: network.cloned(), eager_limit: None })
+    }
+
+    pub fn track_with_limit(&mut self, bytes: u64) -> Tracked {
+        let eager_limit = Some(GivenLimit { bytes, measured: false });
+        self.track_given(&Given { network: None, eager_limit })
+    }
+
+    fn track_given(&self, given: &Given) -> Tracked {
+        let Ok(read) = track(|| Ok::<_, Infallible>(self.clone()), given, &mut ());
         read.tracked
     }
 }

@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use quell_recording::mpi::{Operation, UNKNOWN, What};
 
 use super::archives::Made;
-use crate::track::{NoiseOnly, Tracked, goal, track};
+use crate::track::{Given, NoiseOnly, Tracked, goal, track};
 
 /// Each of two ranks works for 1 ms, with 10 us of ticks and 300 us of page faults, and then they meet in a barrier.
 fn run() -> Made {
@@ -24,7 +24,8 @@ fn run() -> Made {
 }
 
 fn tracked(own_work: bool) -> Tracked {
-    let Ok(reading) = track(|| Ok::<_, Infallible>(NoiseOnly::new(run(), own_work)), None, &mut ());
+    let Ok(reading) =
+        track(|| Ok::<_, Infallible>(NoiseOnly::new(run(), own_work)), &Given::default(), &mut ());
     reading.tracked
 }
 

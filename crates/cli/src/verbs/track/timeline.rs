@@ -7,11 +7,10 @@ mod drawing;
 
 use std::path::Path;
 
-use quell_analysis::track::{ShortestWaits, Tracked, track_again};
+use quell_analysis::track::{Given, Learned, Tracked, track_again};
 use quell_otf2::Archive;
 use quell_recording::mpi::Run as _;
 use quell_request::track::TrackArgs;
-use quell_sim::loggops::NamedNetwork;
 
 use self::collector::{Collector, Keeper};
 use self::drawing::Drawing;
@@ -34,7 +33,7 @@ pub fn refuse(output: &Path) -> anyhow::Result<()> {
 /// Draws the archive.
 pub fn draw(
     options: &TrackArgs,
-    (network, shortest): (Option<&NamedNetwork>, ShortestWaits),
+    (given, learned): (&Given, Learned),
     tracked: &Tracked,
     output: &Path,
     printer: Printer,
@@ -44,7 +43,7 @@ pub fn draw(
     let ranks = sample(tracked);
     let step = Step::new(printer, "timeline", Some(tracked.events));
     let mut keeper = Keeper { kept: Collector::new(&definitions, &ranks, MOST_SLICES), step };
-    track_again(&mut archive, network, shortest, &mut keeper);
+    track_again(&mut archive, given, learned, &mut keeper);
     let kept = keeper.finish();
     let drawing = Drawing::new(&definitions, &kept, ranks.len(), tracked.ranks.len());
     let name = super::page::name(&options.archive);

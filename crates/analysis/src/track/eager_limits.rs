@@ -1,0 +1,314 @@
+//! The eager limits of a run: larger sends may wait for their receivers. An MPI has one for each way that messages take, so ranks of one host
+//! have another than ranks of different hosts. If none is given, the run itself shows it: a send that ended before its receiver came to MPI
+//! was eager; sends that end only after that, again and again, wait.
+
+use std::collections::BTreeMap;
+
+use quell_recording::columns::{Columns, describe};
+use rustc_hash::FxHashMap;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::event_reader::{MessageKey, OperationId};
+
+/// The limit if nothing is known. Most MPIs have a larger one.
+const ASSUMED: u64 = 4096;
+/// Minimum number of sends that waited for a limit below them.
+const FEWEST_WAITS: u64 = 3;
+/// Sizes that share a class differ by an eighth at most; the classes end at powers of two, as limits do.
+const CLASSES_OF_AN_OCTAVE: u32 = 3;
+
+/// An eager limit from outside of the archive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GivenLimit {
+    /// The largest message that is sent eagerly.
+    pub bytes: u64,
+    /// Whether it was measured, rather than typed.
+    pub measured: bool,
+}
+
+/// The eager limit of messages between ranks of one host, or of different hosts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Columns)]
+#[schemars(transform = describe::<Self>)]
+pub struct EagerLimit {
+    /// The messages it holds for: `one host` or `different hosts` of sender and receiver; `all` if it was given.
+    #[column(title = "between", name)]
+    pub between: String,
+    /// The largest message that is sent without waiting for its receiver.
+    #[column(title = "eager up to", zero)]
+    pub limit_bytes: u64,
+    /// Where it comes from: `given` (an option or a preset), `measured` (a file of `quell bench loggp`), `learned` from this run's own sends, or
+    /// `assumed` because they show none.
+    #[column]
+    pub origin: String,
+    /// Number of sends that showed whether they waited.
+    #[column]
+    pub sends: u64,
+    /// The largest message that did not wait for its receiver; null if none is known.
+    pub eager_bytes: Option<u64>,
+    /// The smallest message that waited; null if none is known.
+    pub waiting_bytes: Option<u64>,
+}
+
+/// Where a message goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    OneHost,
+    DifferentHosts,
+}
+
+const WAYS: [(Way, &str); 2] = [(Way::OneHost, "one host"), (Way::DifferentHosts, "different hosts")];
+
+/// The eager limits by which a run is read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EagerLimits {
+    given: Option<GivenLimit>,
+    /// Of messages between ranks of one host, and of different hosts.
+    ways: [Learned; 2],
+}
+
+/// What a run shows about a limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Learned {
+    /// Number of messages.
+    messages: u64,
+    sends: u64,
+    eager: Option<u64>,
+    waiting: Option<u64>,
+}
+
+impl Learned {
+    /// The assumed limit, if it is between the largest size that is eager and the smallest that waits; otherwise the nearer of the two.
+    fn limit(&self) -> u64 {
+        let most = self.waiting.map_or(u64::MAX, |bytes| bytes.saturating_sub(1));
+        ASSUMED.max(self.eager.unwrap_or(0)).min(most)
+    }
+
+    /// Whether the run shows the limit, or that the assumed one is wrong.
+    fn is_known(&self) -> bool {
+        (self.eager.is_some() && self.waiting.is_some()) || self.limit() != ASSUMED
+    }
+}
+
+impl EagerLimits {
+    pub(super) fn new(given: Option<GivenLimit>) -> Self {
+        Self { given, ways: [Learned::default(); 2] }
+    }
+
+    /// Whether a send of this size may wait for its receiver.
+    pub(super) fn may_wait(&self, way: Way, bytes: u64) -> bool {
+        bytes > self.given.map_or_else(|| self.ways[way as usize].limit(), |given| given.bytes)
+    }
+
+    /// Each limit that a message of the run was subject to.
+    pub(super) fn rows(&self) -> Vec<EagerLimit> {
+        if let Some(GivenLimit { bytes, measured }) = self.given {
+            let origin = if measured { "measured" } else { "given" };
+            return vec![EagerLimit {
+                between: "all".into(),
+                limit_bytes: bytes,
+                origin: origin.into(),
+                sends: 0,
+                eager_bytes: None,
+                waiting_bytes: None,
+            }];
+        }
+        let used = WAYS.iter().map(|(way, name)| (&self.ways[*way as usize], *name));
+        let row = |(learned, between): (&Learned, &str)| EagerLimit {
+            between: between.into(),
+            limit_bytes: learned.limit(),
+            origin: if learned.is_known() { "learned" } else { "assumed" }.into(),
+            sends: learned.sends,
+            eager_bytes: learned.eager,
+            waiting_bytes: learned.waiting,
+        };
+        used.filter(|(learned, _)| learned.messages > 0).map(row).collect()
+    }
+}
+
+/// A send, as its sender knows it. Times in ns.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sent {
+    pub key: MessageKey,
+    pub way: Way,
+    pub bytes: u64,
+    pub entered: i64,
+}
+
+/// The call of a blocking send, or the call that completed another. Times in ns.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Left {
+    pub entered: i64,
+    pub left: i64,
+    /// It did nothing else, and did not poll.
+    pub alone: bool,
+}
+
+/// A receive, as its receiver knows it. Times in ns.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Came {
+    /// When the receiver entered the call that posted it.
+    pub entered: i64,
+    /// When its call before that had ended: until then it may have advanced messages that it was not receiving yet.
+    pub before: i64,
+}
+
+/// One end of a message whose other end was not processed yet. A receive whose posting is unknown shows nothing.
+#[derive(Clone, Copy, Debug)]
+enum End {
+    Sent(Sent, Left),
+    Came(Option<Came>),
+}
+
+/// Messages of a class of sizes.
+#[derive(Clone, Copy, Debug)]
+struct Class {
+    least: u64,
+    most: u64,
+    messages: u64,
+    /// Number of sends that ended without their receiver, and of those that ended with it.
+    eager: u64,
+    waited: u64,
+}
+
+/// What a run's sends show about its eager limits.
+#[derive(Debug, Default)]
+pub(super) struct Evidence {
+    ends: FxHashMap<MessageKey, End>,
+    /// Non-blocking sends that are not complete.
+    pub pending: FxHashMap<OperationId, Sent>,
+    classes: [BTreeMap<u64, Class>; 2],
+}
+
+/// The class of a size: the largest size in it.
+fn class_of(bytes: u64) -> u64 {
+    let below = bytes.saturating_sub(1);
+    let shift = (u64::BITS - below.leading_zeros()).saturating_sub(CLASSES_OF_AN_OCTAVE + 1);
+    (((below >> shift) + 1) << shift).max(1)
+}
+
+impl Evidence {
+    /// Notes the end of a send's call, or of the call that completed it.
+    pub fn left(&mut self, sent: Sent, left: Left) {
+        match self.ends.remove(&sent.key) {
+            Some(End::Came(came)) => self.judge(sent, left, came),
+            _ => drop(self.ends.insert(sent.key, End::Sent(sent, left))),
+        }
+    }
+
+    /// Notes that a receive was posted.
+    pub fn came(&mut self, key: MessageKey, came: Option<Came>) {
+        match self.ends.remove(&key) {
+            Some(End::Sent(sent, left)) => self.judge(sent, left, came),
+            _ => drop(self.ends.insert(key, End::Came(came))),
+        }
+    }
+
+    fn judge(&mut self, sent: Sent, call: Left, came: Option<Came>) {
+        let Sent { way, bytes, entered, .. } = sent;
+        let new = Class { least: bytes, most: bytes, messages: 0, eager: 0, waited: 0 };
+        let class = self.classes[way as usize].entry(class_of(bytes)).or_insert(new);
+        class.least = class.least.min(bytes);
+        class.most = class.most.max(bytes);
+        class.messages += 1;
+        // While the receiver was in MPI, the message may have advanced without its receive.
+        let Some(came) = came.filter(|came| came.before < entered && came.entered > entered) else { return };
+        if call.left < came.entered {
+            class.eager += 1;
+        } else if call.alone && came.entered > call.entered {
+            class.waited += 1;
+        }
+    }
+
+    /// The limits that contradict the fewest sends.
+    pub fn limits(&self) -> EagerLimits {
+        EagerLimits { given: None, ways: [0, 1].map(|way| learned(&self.classes[way])) }
+    }
+
+    /// Whether two sets of limits disagree on a message of the run.
+    pub fn distinguishes(&self, one: &EagerLimits, other: &EagerLimits) -> bool {
+        WAYS.iter().any(|(way, _)| {
+            let [one, other] = [one, other].map(|limits| limits.ways[*way as usize].limit());
+            let (low, high) = (one.min(other), one.max(other));
+            self.classes[*way as usize]
+                .values()
+                .any(|class| class.most > low && class.least <= high && low < high)
+        })
+    }
+}
+
+fn learned(classes: &BTreeMap<u64, Class>) -> Learned {
+    let classes: Vec<&Class> = classes.values().collect();
+    let messages = classes.iter().map(|class| class.messages).sum();
+    let sends = classes.iter().map(|class| class.eager + class.waited).sum();
+    // Eager are the classes before `cut`. Of equally good cuts the last: what shows nothing counts as eager.
+    let mut wrong: u64 = classes.iter().map(|class| class.eager).sum();
+    let mut best = (wrong, 0);
+    for (place, class) in classes.iter().enumerate() {
+        wrong = wrong - class.eager + class.waited;
+        best = if wrong <= best.0 { (wrong, place + 1) } else { best };
+    }
+    let (before, after) = classes.split_at(best.1);
+    let waits: u64 = after.iter().map(|class| class.waited).sum();
+    let waiting = after.iter().find(|class| class.waited > 0).filter(|_| waits >= FEWEST_WAITS);
+    let eager = before.iter().rev().find(|class| class.eager > 0);
+    Learned {
+        messages,
+        sends,
+        eager: eager.map(|class| class.most),
+        waiting: waiting.map(|class| class.least),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_end_at_powers_of_two() {
+        for power in 1..40 {
+            let size = 1 << power;
+            assert_eq!(class_of(size), size);
+            assert!(class_of(size + 1) > size);
+        }
+        for (size, class) in
+            [(0, 1), (1, 1), (2, 2), (15, 15), (16, 16), (255, 256), (257, 288), (1000, 1024), (4055, 4096)]
+        {
+            assert_eq!(class_of(size), class, "{size}");
+        }
+        for size in 1..5000 {
+            assert!(class_of(size) >= size && class_of(size) <= size + size / 8, "{size}");
+        }
+    }
+
+    /// Classes of sizes, each with a number of eager sends and of sends that waited.
+    fn limit(classes: &[(u64, u64, u64)]) -> (u64, bool, Option<u64>, Option<u64>) {
+        let class = |&(bytes, eager, waited): &(u64, u64, u64)| {
+            (
+                class_of(bytes),
+                Class { least: bytes, most: bytes, messages: 1 + eager + waited, eager, waited },
+            )
+        };
+        let learned = learned(&classes.iter().map(class).collect());
+        (learned.limit(), learned.is_known(), learned.eager, learned.waiting)
+    }
+
+    #[test]
+    fn a_limit_is_between_what_was_eager_and_what_waited() {
+        assert_eq!(limit(&[]), (4096, false, None, None));
+        assert_eq!(limit(&[(8, 5, 0)]), (4096, false, Some(8), None), "it shows little");
+        assert_eq!(limit(&[(256, 5, 0), (257, 0, 3)]), (256, true, Some(256), Some(257)));
+        assert_eq!(limit(&[(1024, 0, 9)]), (1023, true, None, Some(1024)));
+        assert_eq!(limit(&[(8, 5, 0), (65536, 4, 0)]), (65536, true, Some(65536), None));
+        assert_eq!(limit(&[(1024, 5, 0), (8192, 0, 5)]), (4096, true, Some(1024), Some(8192)));
+        assert_eq!(limit(&[(16384, 5, 0), (65536, 0, 5)]), (16384, true, Some(16384), Some(65536)));
+    }
+
+    #[test]
+    fn few_contradictions_do_not_move_a_limit() {
+        assert_eq!(limit(&[(1024, 0, 2)]), (4096, false, None, None), "two may be chance");
+        // By chance a receiver may come during an eager send, and clocks may disagree.
+        assert_eq!(limit(&[(64, 90, 4), (512, 2, 80)]), (511, true, Some(64), Some(512)));
+        assert_eq!(limit(&[(1024, 90, 40), (2048, 30, 2)]), (4096, false, Some(2048), None));
+    }
+}
