@@ -789,6 +789,30 @@ class Difference(TypedDict):
     """`method`, `CPUs`, `span`, `kernel`, `clock`, `state` or `lost rows`."""
 
 
+class EagerLimit(TypedDict):
+    """The eager limit of messages between ranks of one host, or of different hosts."""
+
+    between: str
+    """The messages it holds for: `one host` or `different hosts` of sender and receiver; `all` if it was given."""
+
+    eager_bytes: NotRequired[int | None]
+    """The largest message that did not wait for its receiver; null if none is known."""
+
+    limit_bytes: int
+    """The largest message that is sent without waiting for its receiver. In tables: `eager up to`."""
+
+    origin: str
+    """Where it comes from: `given` (an option or a preset), `measured` (a file of `quell bench loggp`), `learned`
+    from this run's own sends, or `assumed` because they show none.
+    """
+
+    sends: int
+    """Number of sends that showed whether they waited."""
+
+    waiting_bytes: NotRequired[int | None]
+    """The smallest message that waited; null if none is known."""
+
+
 class Effect(TypedDict):
     """Effect of a mitigation at one scale, in points of the slowdown."""
 
@@ -3083,6 +3107,9 @@ class Tracked(TypedDict):
     2007, §4.3). Empty if noise cost nothing.
     """
 
+    eager_limits: NotRequired[list[EagerLimit]]
+    """From which size on sends counted as waiting for their receivers. Empty if the run sent no messages."""
+
     events: int
     """Number of events that were read."""
 
@@ -3091,6 +3118,11 @@ class Tracked(TypedDict):
 
     orthogonal_sum_ratio: NotRequired[float | None]
     """The sum of those shares: if it is above 1, sources hide one another."""
+
+    own_work_ns: NotRequired[dict[str, int]]
+    """Time that the kernel counted and that is no noise but the program's own work, by its name (`fault`: page
+    faults), over all threads.
+    """
 
     paths: list[TrackedPath]
     """The places in the program with noise, the costliest first."""

@@ -338,6 +338,7 @@ def show(
 def track(
     archive: Noise,
     *,
+    own_work: bool = False,
     net: str | None = None,
     latency: Time | float | None = None,
     overhead: Time | float | None = None,
@@ -352,6 +353,7 @@ def track(
     Args:
         archive: The run: a folder that `quell trace` made, the folder of any OTF2 archive, or its anchor file
             (`traces.otf2`).
+        own_work: Count page faults as noise. They are the program's own work; `quell trace `own_work`` records them.
         net: A preset, or parameters as in `L=2500,o=1500,g=1000,G=0.04,O=0,S=65535`; `help` lists the presets with
             their sources. Or a file of measured parameters: each message takes those for its size, and with
             `FILE.toml@4Ki` all take those for 4 KiB. Parameters that are not given have LogGOPSim's defaults. The
@@ -372,6 +374,7 @@ def track(
         QuellError: With the command's error message.
     """
     options = [
+        ("own-work", "", own_work),
         ("net", "NAME|L=..,o=..", net),
         ("latency", "NS", latency),
         ("overhead", "NS", overhead),

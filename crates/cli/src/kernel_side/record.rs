@@ -33,7 +33,7 @@ pub fn record(
 ) -> anyhow::Result<Manifest> {
     let follow = !command.is_empty();
     let cpus = if follow { Vec::new() } else { plan.cpus.clone() };
-    let recorder = Recorder::start(quell_kernel::Plan { cpus, follow, adopt: false, cost })
+    let recorder = Recorder::start(quell_kernel::Plan { cpus, follow, cost, ..Default::default() })
         .context("without a probe, the kernel recorder is the only source of data (`quell doctor` shows why it cannot run)")?;
     let rows = Rows::new(recorder);
     let variables = if follow { serve(&rows, printer) } else { None };
@@ -168,8 +168,7 @@ impl<E: Into<anyhow::Error>> From<E> for Unwatched {
 pub fn alongside(command: &mut Command, output: &Path, printer: Printer) -> Result<ExitStatus, Unwatched> {
     let cpus = machine::Cpus::from_this_machine()?.online;
     let recorder =
-        Recorder::start(quell_kernel::Plan { cpus: cpus.clone(), follow: false, adopt: false, cost: false })
-            .map_err(refusal)?;
+        Recorder::start(quell_kernel::Plan { cpus: cpus.clone(), ..Default::default() }).map_err(refusal)?;
     let (mut rows, mut manifest, zero_ns) = begin(Rows::new(recorder), &cpus, &[]);
     let mut writer = Writer::create(output, &manifest)?;
     let stop = stopped_by_signals()?;

@@ -21,7 +21,7 @@ pub fn record(
     output: &Path,
     printer: Printer,
 ) -> anyhow::Result<Manifest> {
-    let watched = quell_kernel::Plan { cpus: plan.cpus.clone(), follow: false, adopt: false, cost };
+    let watched = quell_kernel::Plan { cpus: plan.cpus.clone(), cost, ..Default::default() };
     let mut side = KernelSide::start(sources, watched, printer)?;
     let stop = stopped_by_signals()?;
     printer.status(&format!("watching CPUs {} {}", format_cpu_list(&plan.cpus), until(plan)));

@@ -146,8 +146,7 @@ impl Rounds<'_> {
             realtime: None,
             command: std::env::args().collect(),
         };
-        let watched =
-            quell_kernel::Plan { cpus: plan.cpus.clone(), follow: false, adopt: false, cost: false };
+        let watched = quell_kernel::Plan { cpus: plan.cpus.clone(), ..Default::default() };
         let mut side = KernelSide::start(SourcesMode::On, watched, Printer::new(true))?;
         let manifest = probe::record(&plan, &output, stopped, &mut side, &mut |_| ())?;
         *(if with { &mut sides.limits.lost_with } else { &mut sides.limits.lost_without }) += manifest.lost();
