@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::support::applications::{HPCC, MELT};
 use crate::support::quell;
 use crate::support::replaying::launch;
-use crate::support::tools::is_here;
+use crate::support::tools::{compile, is_here, mpis};
 use quell_testing::machine;
 use serde_json::Value;
 
@@ -46,6 +46,27 @@ fn adds_up(run: &str, tracked: &Value, ranks: usize) {
 
 fn command(mpi: &str, ranks: usize, program: &[&str]) -> Vec<String> {
     launch(mpi, ranks).into_iter().chain(program.iter().map(|&word| word.to_owned())).collect()
+}
+
+/// What an MPI does between 8 bytes and a mebibyte differs; that it sends the first eagerly and lets the last wait does not.
+#[test]
+fn the_eager_limit_is_learned_from_real_sends() {
+    let _machine = machine();
+    for mpi in mpis() {
+        let dir = tempfile::tempdir().unwrap();
+        let program = dir.path().join("sends");
+        compile(&format!("mpicc.{mpi}"), "sends.c", &program, &[]);
+        let tracked = tracked(dir.path(), mpi, &command(mpi, 2, &[program.to_str().unwrap()]));
+        let limits = tracked["eager_limits"].as_array().unwrap();
+        let [limit] = &limits[..] else { panic!("{mpi}: {limits:?}") };
+        assert_eq!(
+            (limit["between"].as_str(), limit["origin"].as_str()),
+            (Some("one host"), Some("learned"))
+        );
+        let number = |name: &str| limit[name].as_u64().unwrap_or_else(|| panic!("{mpi}: {limit}"));
+        let [eager, waiting, limit] = ["eager_bytes", "waiting_bytes", "limit_bytes"].map(number);
+        assert!(8 <= eager && eager <= limit && limit < waiting && waiting <= 1 << 20, "{mpi}: {limits:?}");
+    }
 }
 
 #[test]
