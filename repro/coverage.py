@@ -4,6 +4,7 @@ Usage: coverage.py QUELL, where QUELL is the program to run. Writes coverage.md 
 
 QUELL_REPRO_EFFORT=4 draws 400 traces of each kind for the usual job, and fewer for the others. QUELL_REPRO_ONLY=TEXT
 does only the lines whose job and noise, such as `allreduce periodic`, contain the text, and keeps the others.
+QUELL_REPRO_RECORDING=PATH takes this recording, by its absolute path, in place of a new one.
 """
 
 from __future__ import annotations
@@ -124,9 +125,11 @@ def two_states(folder: Path) -> Callable[[int, int], Path]:
 
 def recorded(bench: Bench) -> Callable[[int, int], Path]:
     """A recording of this machine, cut into blocks of a second, which are drawn with replacement."""
-    options = "--duration 120s --cpus 0 --sources off --threshold 2us"
-    bench.run(bench.quell, "-q", "record", "-o", "own.quell", *options.split())
-    bench.run(bench.quell, "-q", "convert", "own.quell", "own.csv")
+    recording = os.environ.get("QUELL_REPRO_RECORDING", "own.quell")
+    if "QUELL_REPRO_RECORDING" not in os.environ:
+        options = "--duration 120s --cpus 0 --sources off --threshold 2us"
+        bench.run(bench.quell, "-q", "record", "-o", recording, *options.split())
+    bench.run(bench.quell, "-q", "convert", recording, "own.csv")
     blocks: dict[int, list[tuple[int, int]]] = {}
     for line in (bench.folder / "own.csv").read_text(encoding="utf-8").splitlines()[1:]:
         _, start, duration, own = line.split(",")
@@ -256,6 +259,8 @@ of 50 us in the mean; *recorded* a recording of this machine of two minutes, who
 Not even a perfect method holds the truth of *recorded* in 95 of 100 cases. A stall that happened once in these two
 minutes is in 40 of 100 of the traces of a minute. At many ranks it decides the truth, and the other 60 traces do not
 know of it.
+
+Lines that are not done again stay, so those of *recorded* may be of different recordings: the slowdowns show it.
 
 [The method, and its papers](../docs/decisions/2026-11-24-intervals-that-hold-the-truth.md).
 """

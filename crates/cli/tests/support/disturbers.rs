@@ -96,8 +96,9 @@ impl Chain {
                 let wake = if number < last { wakes.pop() } else { None };
                 let wakeup = if number > 0 { wakeups.pop() } else { None };
                 tasks.push(scope.spawn(move || {
-                    rename_this_thread(self.task(number).as_bytes());
+                    // The name comes second: what runs under it runs on this CPU.
                     pin(self.cpu);
+                    rename_this_thread(self.task(number).as_bytes());
                     schedule(
                         libc::SCHED_FIFO,
                         if self.nested { 1 + number } else { 1 + last - number } as i32,
