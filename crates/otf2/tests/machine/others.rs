@@ -37,15 +37,17 @@ fn written(folder: &Path, style: &str) -> Option<Archive> {
 /// The module reads definitions in their order: a name has to be defined before what has it.
 #[test]
 fn pythons_module_reads_an_archive() {
-    const COUNT: &str = "import otf2, sys\n\
-                         with otf2.reader.open(sys.argv[1]) as trace: print(sum(1 for _ in trace.events))";
+    const NAMES: &str = "import otf2, sys\n\
+                         with otf2.reader.open(sys.argv[1]) as trace:\n \
+                         print(*(event.region.name for _, event in trace.events if hasattr(event, 'region')))";
     let folder = tempfile::tempdir().unwrap();
     let event = |time_ns, what| Event { time_ns, what };
     let stream = [event(5, What::Enter(0)), event(7, What::Leave(0))];
     support::write(folder.path(), &support::definitions(2), Facts::default(), &[stream.to_vec(), Vec::new()]);
     let anchor = folder.path().join("traces.otf2");
-    let Some(printed) = python([OsStr::new("-c"), OsStr::new(COUNT), anchor.as_os_str()]) else { return };
-    assert_eq!(printed.trim(), "2");
+    let Some(printed) = python([OsStr::new("-c"), OsStr::new(NAMES), anchor.as_os_str()]) else { return };
+    let name = &support::definitions(2).regions[0].name;
+    assert_eq!(printed.trim(), format!("{name} {name}"));
 }
 
 #[test]
