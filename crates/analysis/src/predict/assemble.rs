@@ -20,8 +20,10 @@ pub(super) struct Support {
 
 impl Support {
     pub(super) fn from_nodes(nodes: &[NodeNoise], options: &Options) -> Self {
-        let windows = nodes.iter().map(|node| node.windows(options.quantum)).fold(0, u64::saturating_add);
-        let window = nodes.iter().map(|node| node.window(options.quantum)).max().unwrap_or(options.quantum);
+        let widths: Vec<Nanos> = nodes.iter().map(|node| node.window(options.quantum)).collect();
+        let windows = nodes.iter().zip(&widths).map(|(node, width)| node.windows(*width));
+        let windows = windows.fold(0, u64::saturating_add);
+        let window = widths.into_iter().max().unwrap_or(options.quantum);
         let cpus = nodes.iter().map(|node| node.traces.len() as u64).sum();
         Self { windows, window, in_step: (options.sync == SyncMode::Phase).then_some(cpus) }
     }

@@ -131,14 +131,14 @@ impl NodeNoise {
         self.traces.iter().map(|trace| trace.noise().count() as u64).sum()
     }
 
-    /// Number of independent windows of its traces, see [`Self::window`].
-    pub(crate) fn windows(&self, quantum: Nanos) -> u64 {
+    /// Number of independent windows of this width in its traces, see [`Self::window`].
+    pub(crate) fn windows(&self, width: Nanos) -> u64 {
         let span = self.span().map_or(0, |span| span.length().as_nanos());
-        (span / self.window(quantum).as_nanos().max(1)).saturating_mul(self.traces.len() as u64)
+        (span / width.as_nanos().max(1)).saturating_mul(self.traces.len() as u64)
     }
 
     /// The time that decides how long a quantum takes: the quantum itself, and before it as long as a detour that began there can
-    /// reach into it. Two quanta whose windows overlap may meet the same detour, so they are not two observations.
+    /// reach into it. Two quanta whose windows overlap may meet the same detour, so they are not two observations. Sorts all detours.
     pub(crate) fn window(&self, quantum: Nanos) -> Nanos {
         quantum + longest_to_expect(&self.traces)
     }
@@ -195,8 +195,8 @@ mod tests {
         let ns = Nanos::from_nanos;
         // Detours of 5 ns; the second and the third follow one another without a break.
         let node = node(0, 1_000, &[10, 40, 45]);
-        assert_eq!((node.window(ns(10)), node.windows(ns(10))), (ns(20), 5));
-        assert_eq!(node.windows(ns(1_000)), 0);
+        assert_eq!((node.window(ns(10)), node.windows(node.window(ns(10)))), (ns(20), 5));
+        assert_eq!(node.windows(node.window(ns(1_000))), 0);
     }
 
     /// A trace of exponential durations that happens to lack the longest ones expects those that it lacks.

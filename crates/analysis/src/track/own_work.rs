@@ -66,9 +66,16 @@ impl<R: Run> Run for NoiseOnly<R> {
     }
 
     fn read(&mut self, location: usize, events: &mut Vec<Event>) -> Result<bool, Damage> {
-        let mut read = Vec::new();
-        let more = self.run.read(location, &mut read);
-        events.extend(read.into_iter().filter_map(|event| self.sorted(location, event)));
+        let before = events.len();
+        let more = self.run.read(location, events);
+        let mut kept = before;
+        for at in before..events.len() {
+            if let Some(event) = self.sorted(location, events[at]) {
+                events[kept] = event;
+                kept += 1;
+            }
+        }
+        events.truncate(kept);
         more
     }
 

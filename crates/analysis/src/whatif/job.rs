@@ -182,7 +182,7 @@ impl Application<'_> {
         let ci95_percent = sample.slowdown_interval();
         // As for phases: for each rank ten windows of the trace, with the job as the quantum.
         let length = quell_recording::Nanos::from_nanos(silent_ns as u64);
-        let windows: u64 = nodes.iter().map(|node| node.windows(length)).sum();
+        let windows: u64 = nodes.iter().map(|node| node.windows(node.window(length))).sum();
         let supported = windows >= WINDOWS_PER_RANK.saturating_mul(self.schedule.ranks().into());
         let cost = Cost { slowdown_percent, ci95_percent, supported };
         Ok(Ran {
