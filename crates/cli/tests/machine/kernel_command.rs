@@ -3,9 +3,10 @@
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::Stdio;
+use std::time::Duration;
 
 use crate::support::disturbers::Chain;
-use crate::support::node::{last_cpu, until};
+use crate::support::node::{last_cpu, pin_thread, until};
 use crate::support::placed::{ended_by, placed, whole};
 use crate::support::tools::{has_two_cpus, may_watch_the_kernel};
 use crate::support::{Guard, json, quell, run};
@@ -101,7 +102,7 @@ fn each_task_of_a_chain_is_charged_what_it_ran() {
     }
 }
 
-/// A thread that may run anywhere waits now on one CPU, now on the other: no task is charged for a wait on a CPU where it never was.
+/// A thread that others move, also while it waits: no task is charged for a wait on a CPU where it never was.
 #[test]
 fn a_wait_that_moves_to_another_cpu_is_charged_to_the_tasks_there() {
     let _machine = machine();
@@ -110,22 +111,26 @@ fn a_wait_that_moves_to_another_cpu_is_charged_to_the_tasks_there() {
         return;
     }
     built("spins", dir.path());
-    let chain = |name, cpu, every_ns| {
-        // One of them has a CPU for most of the time, so the thread has to wait where the scheduler puts it.
-        Chain {
-            name,
-            cpu,
-            every_ns,
-            beats: 400_000_000 / every_ns,
-            burn_ns: vec![3_000_000, 4_000_000],
-            nested: false,
-        }
+    let chain = |name, cpu, every_ns| Chain {
+        name,
+        cpu,
+        every_ns,
+        beats: 400_000_000 / every_ns,
+        burn_ns: vec![3_000_000, 4_000_000],
+        nested: false,
     };
     let (here, there) = (chain("here", 0, 11_000_000), chain("there", last_cpu(), 9_000_000));
-    let mut child = spinning(dir.path(), "moved.quell", -1);
+    let mut child = spinning(dir.path(), "moved.quell", 0);
     std::thread::scope(|scope| {
-        scope.spawn(|| here.run());
-        scope.spawn(|| there.run());
+        let chains = [&here, &there].map(|chain| scope.spawn(|| chain.run()));
+        // Shorter than a chain, which has the CPU for most of the time: many moves strike a thread that waits.
+        for cpu in [here.cpu, there.cpu].into_iter().cycle() {
+            if chains.iter().all(|chain| chain.is_finished()) {
+                break;
+            }
+            pin_thread(child.tid, cpu);
+            std::thread::sleep(Duration::from_millis(5));
+        }
     });
     child.end();
     let recording = whole(dir.path(), "moved.quell").unwrap();
@@ -160,8 +165,8 @@ impl Spinning {
     }
 }
 
-/// Starts it on a CPU, or on any (-1).
-fn spinning(folder: &Path, name: &str, cpu: i64) -> Spinning {
+/// Starts it on a CPU.
+fn spinning(folder: &Path, name: &str, cpu: usize) -> Spinning {
     let mut command = quell(folder);
     command.args(["record", "-o", name, "-q", "--", "./spins", &cpu.to_string()]);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
@@ -172,7 +177,7 @@ fn spinning(folder: &Path, name: &str, cpu: i64) -> Spinning {
 
 /// Compares what a spinning command lost to each task of a chain with what the kernel charged that task.
 fn hold_against_chain(folder: &Path, name: &str, chain: &Chain) -> Result<(), String> {
-    let mut child = spinning(folder, name, chain.cpu as i64);
+    let mut child = spinning(folder, name, chain.cpu);
     let ran_ns = chain.run();
     child.end();
     let show = json(folder, &["show", name, "--by", "source", "--json"]);

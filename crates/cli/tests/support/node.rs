@@ -55,11 +55,16 @@ pub fn median(mut values: Vec<u64>) -> u64 {
 
 /// Binds the calling thread to a CPU.
 pub fn pin(cpu: usize) {
+    pin_thread(0, cpu);
+}
+
+/// Binds a thread to a CPU; 0 is the calling one.
+pub fn pin_thread(tid: u64, cpu: usize) {
     // SAFETY: an all-zero set is valid, and lives through the call.
     unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         libc::CPU_SET(cpu, &mut set);
-        assert_eq!(libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set), 0);
+        assert_eq!(libc::sched_setaffinity(tid as _, size_of::<libc::cpu_set_t>(), &raw const set), 0);
     }
 }
 

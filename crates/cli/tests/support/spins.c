@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * Spins on a CPU, or where the scheduler puts it (-1), until its standard input ends; prints its thread id first.
+ * Spins on a CPU until its standard input ends; prints its thread id first.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -11,14 +11,11 @@
 
 int main(int argc, char **argv)
 {
-	int cpu = argc > 1 ? atoi(argv[1]) : -1;
+	cpu_set_t set;
 	char byte;
-	if (cpu >= 0) {
-		cpu_set_t set;
-		CPU_ZERO(&set);
-		CPU_SET(cpu, &set);
-		sched_setaffinity(0, sizeof(set), &set);
-	}
+	CPU_ZERO(&set);
+	CPU_SET(argc > 1 ? atoi(argv[1]) : 0, &set);
+	sched_setaffinity(0, sizeof(set), &set);
 	printf("%d\n", getpid());
 	fflush(stdout);
 	fcntl(0, F_SETFL, fcntl(0, F_GETFL) | O_NONBLOCK);
