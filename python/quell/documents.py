@@ -3158,6 +3158,9 @@ class TrackedPath(TypedDict):
     local_ns: int
     """Noise that struck in it, but not in regions within it."""
 
+    most_local_source: NotRequired[str | None]
+    """The source of most of that noise. In tables: `mostly`."""
+
     path: list[str]
     """The regions around it, from the outermost, and itself.
 
@@ -3197,6 +3200,9 @@ class TrackedRank(TypedDict):
 
     local_ns: int
     """Noise that struck it."""
+
+    most_local_source: NotRequired[str | None]
+    """The source of most of that noise. In tables: `mostly`."""
 
     rank: int
     """The rank in `MPI_COMM_WORLD`."""

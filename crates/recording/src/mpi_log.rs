@@ -9,6 +9,7 @@ mod head;
 mod layout;
 mod lines;
 mod records;
+mod task_names;
 
 #[cfg(test)]
 mod tests;
@@ -25,6 +26,8 @@ use events::Events;
 use head::{Head, State};
 pub use layout::variable;
 use lines::Clock;
+use task_names::TaskNames;
+pub use task_names::{OTHER_RANKS, OWN_THREADS};
 
 /// The extension of a log's name.
 const ENDING: &str = "log";
@@ -44,8 +47,11 @@ pub struct LogRun {
 struct Log {
     path: PathBuf,
     bytes: u64,
+    pid: u32,
+    tid: u32,
     clock: Clock,
     maps: Maps,
+    names: TaskNames,
     /// The events, once reading has begun.
     events: Option<Events>,
     /// Whether all events were read, or damage was found.
@@ -130,8 +136,11 @@ impl LogRun {
             .map(|(((path, head), clock), maps)| Log {
                 path,
                 bytes: head.bytes,
+                pid: head.pid,
+                tid: head.tid,
                 clock,
                 maps,
+                names: TaskNames::default(),
                 events: None,
                 over: false,
             })
@@ -150,8 +159,11 @@ impl LogRun {
             let nothing = Log {
                 path: PathBuf::new(),
                 bytes: 0,
+                pid: 0,
+                tid: 0,
                 clock: Clock::default(),
                 maps: Maps::default(),
+                names: TaskNames::default(),
                 events: None,
                 over: true,
             };
@@ -250,9 +262,10 @@ impl Log {
         if self.events.is_none() {
             self.events = Some(Events::open(&self.path, self.bytes).map_err(|why| Damage(why.to_string()))?);
         }
-        match &mut self.events {
-            Some(reader) => reader.read(&self.maps, &self.clock, events),
-            None => Ok(false),
-        }
+        let Some(reader) = &mut self.events else { return Ok(false) };
+        let from = events.len();
+        let more = reader.read(&self.maps, &self.clock, events);
+        self.names.split(events, from);
+        more
     }
 }

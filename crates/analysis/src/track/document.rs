@@ -64,6 +64,10 @@ pub struct TrackedRank {
     /// Noise that struck it.
     #[column(title = "local", zero)]
     pub local_ns: i64,
+    /// The source of most of that noise.
+    #[column(title = "mostly", minor)]
+    #[serde(default)]
+    pub most_local_source: Option<String>,
     /// Its delay at the end relative to a run without noise: local plus amplified less absorbed.
     #[column(zero)]
     pub accumulated_ns: i64,
@@ -118,6 +122,10 @@ pub struct TrackedPath {
     /// Noise that struck in it, but not in regions within it.
     #[column(title = "local", zero)]
     pub local_ns: i64,
+    /// The source of most of that noise.
+    #[column(title = "mostly", minor)]
+    #[serde(default)]
+    pub most_local_source: Option<String>,
     /// Time that ranks lost there through the noise of others.
     #[column(zero)]
     pub amplified_ns: i64,
@@ -179,6 +187,12 @@ pub(super) fn tracked<R: Run + ?Sized, W: Watch + ?Sized>(engine: &Engine<'_, R,
     }
 }
 
+/// The source with most of an account's noise; the first of equals.
+fn most(accounts: &[i64], sources: &[String]) -> Option<String> {
+    let some = accounts[1..].iter().zip(sources).filter(|(ns, _)| **ns > 0);
+    some.rev().max_by_key(|(ns, _)| **ns).map(|(_, name)| name.clone())
+}
+
 fn build_rank(rank: u32, place: &LocationState, host: &str, runtime: i64, sources: &[String]) -> TrackedRank {
     let ledger = &place.ledger;
     let source = |account: usize| TrackedSource {
@@ -195,6 +209,7 @@ fn build_rank(rank: u32, place: &LocationState, host: &str, runtime: i64, source
         runtime_ns: runtime,
         compensated_ns: runtime - all.accumulated_ns,
         local_ns: all.local_ns,
+        most_local_source: most(&ledger.local, sources),
         accumulated_ns: all.accumulated_ns,
         amplified_ns: all.amplified_ns,
         absorbed_ns: all.absorbed_ns,
@@ -217,6 +232,7 @@ fn paths<R: Run + ?Sized, W: Watch + ?Sized>(engine: &Engine<'_, R, W>) -> Vec<T
             calls: path.calls,
             time_ns: if place == ROOT as usize { own_time(engine) } else { path.time },
             local_ns: path.local[0],
+            most_local_source: most(&path.local, sources),
             amplified_ns: path.amplified[0],
             absorbed_ns: path.absorbed[0],
             local_by_source_ns: by_source(&path.local),

@@ -1,15 +1,18 @@
 //! Takes out of a run what the kernel counts and is no noise.
 //!
-//! A page fault is the program's own work: it touches memory that it has not touched before. Nataraj et al. 2007, §3, count interrupts and
-//! involuntary switches.
+//! A page fault is the program's own work: it touches memory that it has not touched before. So is the time that its own threads take from
+//! one another. Nataraj et al. 2007, §3, count interrupts and involuntary switches.
 
 use std::collections::BTreeMap;
 
 use quell_recording::SourceKind;
 use quell_recording::mpi::{Damage, Definitions, Event, Run, What};
+use quell_recording::mpi_log::OWN_THREADS;
 
-/// Counters of the kernel for what a program does itself.
-const OWN_WORK: [SourceKind; 1] = [SourceKind::Fault];
+/// Whether a counter of the kernel counts what a program does itself.
+fn is_own_work(name: &str) -> bool {
+    name == SourceKind::Fault.name() || name == OWN_THREADS
+}
 
 /// A run without the counters of the program's own work.
 #[derive(Debug)]
@@ -34,7 +37,7 @@ impl<R: Run> NoiseOnly<R> {
     /// The run without its program's own work; with `own_work` it stays as it is.
     pub fn new(run: R, own_work: bool) -> Self {
         let mut definitions = run.definitions().clone();
-        let is_own = |name: &str| !own_work && OWN_WORK.iter().any(|kind| kind.name() == name);
+        let is_own = |name: &str| !own_work && is_own_work(name);
         let mut kept = 0..;
         let sort = |name: &String| match is_own(name) {
             true => Source::OwnWork(name.clone()),

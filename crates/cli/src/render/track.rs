@@ -2,11 +2,12 @@
 
 use quell_analysis::track::{EagerLimit, RunSource, Tracked, TrackedPath, TrackedRank};
 use quell_recording::SourceKind;
-use quell_recording::columns::{Columns, Importance};
+use quell_recording::columns::{Columns, Importance, Unit};
+use quell_recording::mpi_log::{OTHER_RANKS, OWN_THREADS};
 
 use super::plots::{self, Scale, Series};
 use super::rows::cell;
-use super::table::{table, time};
+use super::table::{aligned, time};
 use crate::printer::{one_line, width};
 
 /// Maximum number of ranks for which each rank has a row.
@@ -19,8 +20,6 @@ const DRAWN_RANKS: usize = 8;
 const MOST_PATHS: usize = 12;
 /// Minimum width of a name, in columns.
 const LEAST_NAME: usize = 16;
-/// Minimum width of the terminal, in columns, for tables with all their columns.
-const WIDE: u16 = 92;
 /// Spacing between two columns of a table.
 const BETWEEN: usize = 3;
 const OWN_WORK: &str = "the program's own work";
@@ -114,6 +113,9 @@ fn sources(tracked: &Tracked) -> String {
     let mut text =
         "\nSources, over all ranks; saved: the run would be shorter by this time without it\n".to_owned();
     text += &fitting(&rows.iter().collect::<Vec<_>>(), &[], |row, room| middle(&one_line(&row.source), room));
+    if rows.iter().any(|row| row.source == OTHER_RANKS) {
+        text += &format!("{OTHER_RANKS}: ranks of this job share CPUs, and take them from one another\n");
+    }
     if let Some(sum) = tracked.orthogonal_sum_ratio {
         let words = if sum > 1.005 { "sources hide one another" } else { "each adds its own" };
         text += &format!("the shares add up to {:.1} %: {words}\n", 100.0 * sum);
@@ -124,7 +126,11 @@ fn sources(tracked: &Tracked) -> String {
 /// What was counted and is no noise.
 fn own_work(tracked: &Tracked) -> String {
     let line = |(name, ns): (&String, &u64)| {
-        let what = if name == SourceKind::Fault.name() { "page faults".to_owned() } else { one_line(name) };
+        let what = match name.as_str() {
+            _ if name == SourceKind::Fault.name() => "page faults".to_owned(),
+            OWN_THREADS => "other threads of the same process".to_owned(),
+            _ => one_line(name),
+        };
         format!("not noise: {what}, {} of the program's own work\n", time(*ns as f64))
     };
     tracked.own_work_ns.iter().filter(|(_, ns)| **ns > 0).map(line).collect()
@@ -174,7 +180,7 @@ fn paths(paths: &[TrackedPath]) -> String {
 fn busiest(paths: &[TrackedPath]) -> String {
     let mut busy: Vec<&TrackedPath> = paths.iter().filter(|path| path.time_ns > 0).collect();
     busy.sort_by_key(|path| -path.time_ns);
-    places(busy, &["local_ns", "amplified_ns", "absorbed_ns"])
+    places(busy, &["local_ns", "most_local_source", "amplified_ns", "absorbed_ns"])
 }
 
 /// A table of places in the program, without some of its fields.
@@ -193,24 +199,31 @@ fn places(mut all: Vec<&TrackedPath>, without: &[&str]) -> String {
 /// of minor importance.
 fn fitting<T: Columns>(rows: &[&T], without: &[&str], name: impl Fn(&T, usize) -> String) -> String {
     let columns = T::columns();
-    let most = if width() < WIDE { Importance::Usual } else { Importance::Minor };
-    let wanted =
-        |at: &usize| columns[*at].importance <= most && !without.contains(&columns[*at].field.as_str());
-    let chosen: Vec<usize> = (1..columns.len()).filter(wanted).collect();
     let cells = |row: &&T| -> Vec<String> {
-        let values = row.values();
-        chosen.iter().map(|&at| cell(&columns[at], &values[at])).collect()
+        columns.iter().zip(row.values()).map(|(column, value)| cell(column, &value)).collect()
     };
-    let figures: Vec<Vec<String>> = rows.iter().map(cells).collect();
-    let wide = |place: usize| {
-        let cells = figures.iter().map(|row| row[place].chars().count());
-        cells.chain([columns[chosen[place]].title.len()]).max().unwrap_or(0) + BETWEEN
+    let cells: Vec<Vec<String>> = rows.iter().map(cells).collect();
+    let chosen = |most: Importance| -> Vec<usize> {
+        let wanted =
+            |at: &usize| columns[*at].importance <= most && !without.contains(&columns[*at].field.as_str());
+        (1..columns.len()).filter(wanted).collect()
     };
-    let taken: usize = (0..chosen.len()).map(wide).sum();
-    let room = usize::from(width()).saturating_sub(taken + 2).max(LEAST_NAME);
+    let wide = |&at: &usize| {
+        let cells = cells.iter().map(|row| row[at].chars().count());
+        cells.chain([columns[at].title.chars().count()]).max().unwrap_or(0) + BETWEEN
+    };
+    // The columns that are left for the first cell.
+    let room =
+        |chosen: &[usize]| usize::from(width()).saturating_sub(chosen.iter().map(wide).sum::<usize>() + 2);
+    let least = rows.iter().map(|row| name(row, LEAST_NAME).chars().count()).max().unwrap_or(0);
+    let all = chosen(Importance::Minor);
+    let chosen = if room(&all) >= least { all } else { chosen(Importance::Usual) };
+    let room = room(&chosen).max(LEAST_NAME);
     let header: Vec<&str> = [0].iter().chain(&chosen).map(|&at| columns[at].title.as_str()).collect();
-    let named = rows.iter().zip(figures).map(|(row, figures)| [vec![name(row, room)], figures].concat());
-    table(&header, named)
+    let named = rows.iter().zip(&cells).map(|(row, cells)| {
+        [name(row, room)].into_iter().chain(chosen.iter().map(|&at| cells[at].clone())).collect()
+    });
+    aligned(&header, named, |at| at > 0 && !matches!(columns[chosen[at - 1]].unit, Unit::Words | Unit::Name))
 }
 
 /// A place in at most `room` columns; the innermost region and the function of the call site are kept longest.

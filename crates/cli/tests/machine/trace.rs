@@ -5,12 +5,13 @@ use std::process::{Command, Output};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::support::archived::{Archived, read};
-use crate::support::node::{disturb, last_cpu};
+use crate::support::disturbers::Chain;
+use crate::support::node::{disturb, last_cpu, until};
 use crate::support::replaying::launch;
 use crate::support::tools::{self, compile};
-use crate::support::{quell, run, transcript};
+use crate::support::{json, quell, run, transcript};
 use insta::assert_snapshot;
-use quell_testing::{machine, skip};
+use quell_testing::{machine, measure, skip};
 
 /// The installed MPIs; compiles the ring for each.
 fn mpis(folder: &Path) -> Vec<&'static str> {
@@ -77,6 +78,63 @@ fn every_call_is_archived_with_counters_that_rise() {
             assert!(noise("task") > 10_000_000, "{mpi}: {ranks:?}");
         }
     }
+}
+
+/// Several tasks take the CPU before a rank has it back: the archive and `track` charge each with what it ran, by its name.
+#[test]
+fn each_task_of_a_chain_is_named() {
+    let _machine = machine();
+    let dir = tempfile::tempdir().unwrap();
+    if !tools::may_watch_the_kernel(dir.path()) {
+        return;
+    }
+    for mpi in mpis(dir.path()) {
+        for (number, burn_ns) in
+            [vec![300_000, 3_000_000], vec![900_000, 200_000, 500_000]].into_iter().enumerate()
+        {
+            let chain = Chain {
+                name: "chain",
+                cpu: last_cpu(),
+                every_ns: 20_000_000,
+                beats: 25,
+                burn_ns,
+                nested: number == 1,
+            };
+            measure(|attempt| {
+                charged_as_it_ran(dir.path(), mpi, &format!("{mpi}-{number}-{attempt}"), &chain)
+            });
+        }
+    }
+}
+
+/// Compares what a rank lost to each task of a chain with what the kernel charged that task.
+fn charged_as_it_ran(folder: &Path, mpi: &str, name: &str, chain: &Chain) -> Result<(), String> {
+    let (cpu, logs) = (chain.cpu.to_string(), folder.join(name).join("logs"));
+    let (output, ran_ns) = std::thread::scope(|scope| {
+        let ran_ns = scope.spawn(|| {
+            until("a log", || logs.read_dir().is_ok_and(|mut logs| logs.next().is_some()));
+            chain.run()
+        });
+        let mut command = quell(folder);
+        command.env("QUELL_CACHE", concat!(env!("CARGO_TARGET_TMPDIR"), "/mpi-cache"));
+        command.args(["trace", "-o", name, "--"]).args(launch(mpi, 1));
+        let output = command.args(["taskset", "-c", &cpu, &format!("./{mpi}"), "1500"]).output().unwrap();
+        (output, ran_ns.join().unwrap())
+    });
+    assert!(output.status.success(), "{}", text(&output));
+    let archived = &read(&folder.join(name))[0];
+    let tracked = json(folder, &["track", name, "--json"]);
+    let lost_ns = |source: &str| tracked["ranks"][0]["by_source"][source]["local_ns"].as_u64().unwrap_or(0);
+    for (number, &ran_ns) in ran_ns.iter().enumerate() {
+        let source = format!("task:{}", chain.task(number));
+        for (what, ns) in [("archived", archived.noise(&source)), ("tracked", lost_ns(&source))] {
+            let ratio = ns as f64 / ran_ns as f64;
+            if !(0.95..=1.05).contains(&ratio) {
+                return Err(format!("{what}: {ratio:.3} of what {source} of {:?} ran", chain.burn_ns));
+            }
+        }
+    }
+    Ok(())
 }
 
 #[test]

@@ -18,9 +18,12 @@ pub struct Archived {
 }
 
 impl Archived {
-    /// The total time of a source.
+    /// The total time of a source, or of all sources of a kind, such as `task`.
     pub fn noise(&self, source: &str) -> u64 {
-        self.noise.get(source).copied().unwrap_or(0)
+        let is_of = |name: &str| {
+            name.strip_prefix(source).is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))
+        };
+        self.noise.iter().filter(|(name, _)| is_of(name)).map(|(_, ns)| ns).sum()
     }
 }
 

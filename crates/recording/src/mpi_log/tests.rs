@@ -1,5 +1,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod task_names;
+
 use std::process::Command;
 
 use fs_err as fs;

@@ -39,6 +39,9 @@ pub fn make(folder: &Folder, command: &[String], counters: bool) -> anyhow::Resu
     if run.definitions().locations.is_empty() {
         return Ok(Made { missing, damaged: true, ..Made::default() });
     }
+    if let Err(error) = run.name_tasks(&folder.recordings()?) {
+        missing.push(format!("tasks that took a CPU have no names: {error}"));
+    }
     let facts = facts(run.definitions(), command);
     let written = quell_otf2::write(&mut run, &folder.path, facts)?;
     missing.extend(event_notes(run.definitions(), &written));

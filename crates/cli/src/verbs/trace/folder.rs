@@ -48,6 +48,13 @@ impl Folder {
         recording_in(&self.path)
     }
 
+    /// Paths of the recordings of all hosts.
+    pub fn recordings(&self) -> std::io::Result<Vec<PathBuf>> {
+        let entries: Vec<_> = fs_err::read_dir(&self.path)?.collect::<Result<_, _>>()?;
+        let paths = entries.into_iter().map(|entry| entry.path());
+        Ok(paths.filter(|path| path.join("manifest.json").is_file()).collect())
+    }
+
     /// Deletes the files that only the run itself needed.
     pub fn clear(&self, keep_logs: bool) {
         let _ = fs_err::remove_file(self.library());
