@@ -3111,7 +3111,7 @@ class Tracked(TypedDict):
     """From which size on sends counted as waiting for their receivers. Empty if the run sent no messages."""
 
     events: int
-    """Number of events that were read."""
+    """Number of the program's events that were read: calls, messages, collectives; not noise counters."""
 
     findings: Findings
     """Defects of the archive."""
@@ -3181,7 +3181,9 @@ class TrackedRank(TypedDict):
     """Noise of its own that did not delay anything."""
 
     accumulated_ns: int
-    """Its delay at the end relative to a run without noise: local plus amplified less absorbed."""
+    """Its delay at the end relative to a run without noise: local plus amplified less absorbed, less noise without
+    time.
+    """
 
     amplification_ratio: NotRequired[float | None]
     """Accumulated over local noise. In tables: `ratio`."""
@@ -3203,6 +3205,9 @@ class TrackedRank(TypedDict):
 
     most_local_source: NotRequired[str | None]
     """The source of most of that noise. In tables: `mostly`."""
+
+    noise_without_time_ns: NotRequired[int]
+    """Noise for which the archive has no time: it is in the local noise, and in nothing else. In tables: `no time`."""
 
     rank: int
     """The rank in `MPI_COMM_WORLD`."""
@@ -3228,6 +3233,9 @@ class TrackedSource(TypedDict):
 
     local_ns: int
     """Noise of this source that struck the rank."""
+
+    noise_without_time_ns: NotRequired[int]
+    """Noise of this source for which the archive has no time."""
 
 
 class Typical(TypedDict):

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use quell_recording::mpi::{Damage, Run};
+use quell_recording::mpi::{Damage, Run, What};
 
 use crate::define::Facts;
 use crate::error::Error;
@@ -11,7 +11,7 @@ use crate::writer::Writer;
 /// What was written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Written {
-    /// Number of events in the archive, metrics included.
+    /// Number of the program's events in the archive, without metrics.
     pub events: u64,
     /// Locations whose events could not be read to their end, with the reason.
     pub damaged: Vec<(usize, Damage)>,
@@ -38,11 +38,12 @@ pub fn write(run: &mut dyn Run, folder: &Path, facts: Facts) -> Result<Written, 
                 written.raised += u64::from(event.time_ns < last_ns);
                 last_ns = last_ns.max(event.time_ns);
                 event.time_ns = last_ns;
+                written.events += u64::from(!matches!(event.what, What::Noise { .. }));
                 writer.event(location, event)?;
             }
         }
         writer.close(location)?;
     }
-    written.events = writer.finish()?;
+    writer.finish()?;
     Ok(written)
 }

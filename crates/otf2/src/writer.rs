@@ -203,11 +203,11 @@ impl Writer {
         self.done(unsafe { ffi::quell_otf2_written(self.raw, raw) })
     }
 
-    /// Finishes the archive, and returns the number of events. Definitions are written last, because they contain the numbers of events.
+    /// Finishes the archive. Definitions are written last, because they contain the numbers of events.
     ///
     /// # Errors
     /// If something cannot be written. What was written stays on disk.
-    pub fn finish(mut self) -> Result<u64, Error> {
+    pub fn finish(mut self) -> Result<(), Error> {
         for location in 0..self.streams.len() {
             if self.streams[location].events == 0 || !self.streams[location].raw.is_null() {
                 self.close(location)?;
@@ -227,7 +227,7 @@ impl Writer {
         let raw = std::mem::replace(&mut self.raw, ptr::null_mut());
         // SAFETY: the writer is open, and no other pointer to it remains; the list has the length that is passed.
         self.done(unsafe { ffi::quell_otf2_finish(raw, ids.as_ptr(), ids.len() as u64) })?;
-        Ok(events.iter().sum())
+        Ok(())
     }
 
     /// Writes the noise that is not written yet.

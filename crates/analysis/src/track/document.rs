@@ -39,7 +39,7 @@ pub struct Tracked {
     pub eager_limits: Vec<EagerLimit>,
     /// The places in the program with noise, the costliest first.
     pub paths: Vec<TrackedPath>,
-    /// Number of events that were read.
+    /// Number of the program's events that were read: calls, messages, collectives; not noise counters.
     pub events: u64,
     /// Defects of the archive.
     pub findings: Findings,
@@ -68,7 +68,7 @@ pub struct TrackedRank {
     #[column(title = "mostly", minor)]
     #[serde(default)]
     pub most_local_source: Option<String>,
-    /// Its delay at the end relative to a run without noise: local plus amplified less absorbed.
+    /// Its delay at the end relative to a run without noise: local plus amplified less absorbed, less noise without time.
     #[column(zero)]
     pub accumulated_ns: i64,
     /// Time that it lost through the noise of others.
@@ -77,6 +77,10 @@ pub struct TrackedRank {
     /// Noise of its own that did not delay anything.
     #[column(zero)]
     pub absorbed_ns: i64,
+    /// Noise for which the archive has no time: it is in the local noise, and in nothing else.
+    #[column(title = "no time", page, zero)]
+    #[serde(default)]
+    pub noise_without_time_ns: i64,
     /// Accumulated over local noise.
     #[column(title = "ratio", minor)]
     pub amplification_ratio: Option<f64>,
@@ -95,6 +99,9 @@ pub struct TrackedSource {
     pub amplified_ns: i64,
     /// Noise of this source that did not delay anything.
     pub absorbed_ns: i64,
+    /// Noise of this source for which the archive has no time.
+    #[serde(default)]
+    pub noise_without_time_ns: i64,
     /// Accumulated over local noise.
     pub amplification_ratio: Option<f64>,
 }
@@ -200,6 +207,7 @@ fn build_rank(rank: u32, place: &LocationState, host: &str, runtime: i64, source
         accumulated_ns: ledger.accumulated[account],
         amplified_ns: ledger.amplified[account],
         absorbed_ns: ledger.absorbed[account],
+        noise_without_time_ns: ledger.unplaced(account),
         amplification_ratio: ratio(ledger.accumulated[account], ledger.local[account]),
     };
     let all = source(0);
@@ -213,6 +221,7 @@ fn build_rank(rank: u32, place: &LocationState, host: &str, runtime: i64, source
         accumulated_ns: all.accumulated_ns,
         amplified_ns: all.amplified_ns,
         absorbed_ns: all.absorbed_ns,
+        noise_without_time_ns: all.noise_without_time_ns,
         amplification_ratio: all.amplification_ratio,
         by_source: sources.iter().enumerate().map(|(at, name)| (name.clone(), source(at + 1))).collect(),
     }

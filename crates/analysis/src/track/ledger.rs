@@ -111,7 +111,7 @@ impl Ledger {
     }
 
     /// Noise for which there was no time until the end.
-    pub fn unplaced(&self) -> i64 {
-        self.late[0]
+    pub fn unplaced(&self, account: usize) -> i64 {
+        self.late[account]
     }
 }

@@ -137,7 +137,7 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
             {
                 warnings.push(ArchiveWarning::WithoutFinalize { location, at_ns });
             }
-            let unplaced = place.ledger.unplaced();
+            let unplaced = place.ledger.unplaced(0);
             self.findings.noise_without_time_ns += unplaced.unsigned_abs();
         }
         self.findings.warnings.append(&mut warnings);

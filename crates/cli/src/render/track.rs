@@ -38,6 +38,12 @@ pub fn tracked(tracked: &Tracked) -> String {
     }
     text += &sources(tracked);
     text += &own_work(tracked);
+    if tracked.findings.noise_without_time_ns > 0 {
+        text += &format!(
+            "{} of the noise has no place between the events: it is local noise, and delayed nothing\n",
+            time(tracked.findings.noise_without_time_ns as f64)
+        );
+    }
     text += &plot(&tracked.ranks);
     text += &ranks(&tracked.ranks);
     text + &paths(&tracked.paths)

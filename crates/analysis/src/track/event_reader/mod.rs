@@ -91,7 +91,7 @@ impl<'a, R: Run + ?Sized> EventReader<'a, R> {
         self.input.run.own_work_ns()
     }
 
-    /// Number of events that were read.
+    /// Number of events that were read, without noise counters.
     pub fn read(&self) -> u64 {
         self.input.read
     }

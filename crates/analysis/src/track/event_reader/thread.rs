@@ -135,7 +135,8 @@ impl Thread {
                 self.damage = Some(damage.0);
             }
         }
-        input.read += (self.events.len() - before) as u64;
+        let of_program = |event: &&Event| !matches!(event.what, What::Noise { .. });
+        input.read += self.events[before..].iter().filter(of_program).count() as u64;
         for event in before..self.events.len() {
             self.look_at(self.events[event].what);
         }
