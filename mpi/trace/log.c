@@ -88,28 +88,33 @@ static bool reserve(int file, uint64_t from, uint64_t to)
 bool log_grow(struct log *log)
 {
 	uint64_t at = QUELL_TRACE_HEAD + log->head->bytes, from = at & ~4095ull, to = from + PIECE;
+	uint64_t end = QUELL_TRACE_HEAD + (limit & ~4095ull);
 	if (log->full)
 		return false;
 	log->full = true;
-	if (to > QUELL_TRACE_HEAD + limit)
+	if (to > end)
+		to = end;
+	/* A page has room for any record. */
+	if (to < at + 4096)
 		return false;
 	int file = open_again(log, 0), saved = errno;
 	if (file < 0)
 		return false;
 	char *window = MAP_FAILED;
 	if (reserve(file, log->reserved, to))
-		window = mmap(NULL, PIECE, PROT_READ | PROT_WRITE, MAP_SHARED, file, (off_t)from);
+		window = mmap(NULL, to - from, PROT_READ | PROT_WRITE, MAP_SHARED, file, (off_t)from);
 	close(file);
 	errno = saved;
 	if (window == MAP_FAILED)
 		return false;
 	if (log->window)
-		munmap(log->window, PIECE);
+		munmap(log->window, log->window_bytes);
 	log->window = window;
 	log->window_at = from;
+	log->window_bytes = to - from;
 	log->reserved = to;
 	log->next = window + (at - from);
-	log->limit = window + PIECE;
+	log->limit = window + (to - from);
 	log->full = false;
 	return true;
 }
@@ -240,7 +245,7 @@ static void trim(struct log *log)
 	/* A forked child has the same memory, but is not a rank. */
 	if (log->head->pid != (uint32_t)getpid() || !log->window)
 		return;
-	munmap(log->window, PIECE);
+	munmap(log->window, log->window_bytes);
 	log->window = NULL;
 	log->next = log->limit = NULL;
 	log->full = true;

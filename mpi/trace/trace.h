@@ -85,6 +85,7 @@ struct log {
 	uint64_t noise_ns[QUELL_TRACE_SOURCES]; /* as last written */
 	char *window;
 	uint64_t window_at, reserved; /* where in the file the window begins, and where the file ends */
+	size_t window_bytes;
 	bool full;
 	struct region *regions; /* a hash table of a power of two places */
 	uint32_t places, used;

@@ -14,6 +14,7 @@ use quell_node::injector::job::{self, Input, Output, RunOptions};
 use quell_node::injector::passing::{Loading, Passed, Variable};
 use quell_node::mpi::{self, Built, Used};
 use quell_recording::mpi_log::variable;
+use quell_request::Usage;
 
 use self::folder::Folder;
 use crate::args::{SourcesMode, Trace};
@@ -27,8 +28,14 @@ use crate::steps::mpi_cache::mpi_cache;
 const NOT_FOUND: u8 = 127;
 const NOT_STARTED: u8 = 126;
 
+/// Minimum size of a log in bytes: a page.
+const LEAST_LIMIT: u64 = 4096;
+
 /// Runs the command, and makes the archive from its ranks' logs. Returns the command's exit code.
 pub fn run(args: &Trace, printer: Printer) -> anyhow::Result<ExitCode> {
+    if let Some(limit) = args.limit.filter(|limit| limit.0 < LEAST_LIMIT) {
+        return Err(Usage(format!("--limit: {} bytes hold no event: give 4Ki or more", limit.0)).into());
+    }
     let folder = Folder::new(&args.output)?;
     match trace(args, &folder, printer) {
         Ok(code) => Ok(ExitCode::from(code)),

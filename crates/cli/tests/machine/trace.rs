@@ -175,6 +175,8 @@ fn untraced_ranks_are_reported() {
         let full = trace(dir.path(), mpi, &["-o", &output, "--limit", "64Ki", "--sources", "off"], &["2000"]);
         let printed = text(&full);
         assert!(full.status.success() && printed.contains("raise --limit"), "{mpi}: {printed}");
+        let ranks = read(&dir.path().join(&output));
+        assert!(ranks.iter().all(|rank| (20..2000).contains(&rank.allreduces)), "{mpi}: {ranks:?}");
     }
 }
 
@@ -185,12 +187,13 @@ fn help_and_refusals() {
     fs_err::create_dir(dir.path().join("full")).unwrap();
     fs_err::write(dir.path().join("full/file"), "").unwrap();
     assert_snapshot!("help", transcript(dir.path(), &["trace", "--help"]));
-    let cases: [&[&str]; 5] = [
+    let cases: [&[&str]; 6] = [
         &["trace", "-o", "full", "--", "true"],
         &["trace", "-o", "run"],
         &["trace", "-o", "run", "--mpi", "no-such-mpi", "--", "true"],
         &["trace", "-o", "a;b", "--", "true"],
         &["trace", "-o", "run", "--limit", "much", "--", "true"],
+        &["trace", "-o", "run", "--limit", "4000", "--", "true"],
     ];
     let reported: Vec<String> = cases
         .iter()
