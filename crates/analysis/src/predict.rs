@@ -376,3 +376,6 @@ fn effort(nodes: &[NodeNoise], jobs: &[Job]) -> u64 {
     let placed = |job: &Job| job.ranks.saturating_mul(if job.drifts() { job.phases } else { job.chains() });
     jobs.iter().map(placed).fold(detours.max(1), u64::saturating_add)
 }
+
+#[cfg(test)]
+mod tests;

@@ -313,4 +313,74 @@ mod tests {
             assert!(serde_json::to_string(&trial).unwrap().contains("no-measurable-effect"));
         }
     }
+
+    /// Pairs that gain 100 ± 7.07 for detours and for each of some sources.
+    fn spread_pairs(sources: usize) -> Vec<(Round, Round)> {
+        let round = |value: f64| Round {
+            detours: value,
+            sources: (0..sources).map(|one| (format!("s{one}"), value)).collect(),
+            ..Round::default()
+        };
+        [90.0, 100.0, 110.0, 95.0, 105.0, 100.0].map(|gain| (round(1_000.0), round(1_000.0 - gain))).into()
+    }
+
+    /// Student's t of 5 degrees of freedom from tables: 2.570582 at 0.975, 3.163381 at 0.9875. The standard error is
+    /// √(250 / 5 / 6).
+    #[test]
+    fn the_confidence_is_shared_among_what_is_compared() {
+        let trial = trial(&spread_pairs(4), 0.9);
+        let error = (250.0_f64 / 5.0 / 6.0).sqrt();
+        let near = |effect: &Effect, t: f64| {
+            let (low, high) = (100.0 - t * error, 100.0 + t * error);
+            assert_eq!(
+                (effect.without_ns_per_s, effect.with_ns_per_s, effect.gain_ns_per_s),
+                (1_000.0, 900.0, 100.0)
+            );
+            assert!((effect.low_ns_per_s - low).abs() < 1e-3, "{effect:?} {low}");
+            assert!((effect.high_ns_per_s - high).abs() < 1e-3, "{effect:?} {high}");
+        };
+        near(&trial.detours, 2.570_582);
+        assert_eq!(trial.sources.len(), 4);
+        trial.sources.iter().for_each(|source| near(source, 3.163_381));
+        assert_eq!((trial.pairs, trial.verdict), (6, Verdict::Helps));
+    }
+
+    #[test]
+    fn more_detours_always_hurt_and_fewer_excuse_what_is_addressed() {
+        let verdict = |detours: f64, addressed: f64| {
+            let round = |detours, addressed| Round { detours, addressed, ..Round::default() };
+            let pair = (round(1_000.0, 1_000.0), round(1_000.0 - detours, 1_000.0 - addressed));
+            trial(&vec![pair; 6], 0.95).verdict
+        };
+        let expected = [
+            (-10.0, 0.0, Verdict::Hurts),
+            (-10.0, 10.0, Verdict::Hurts),
+            (0.0, -10.0, Verdict::Hurts),
+            (10.0, -10.0, Verdict::Helps),
+            (10.0, 0.0, Verdict::Helps),
+            (0.0, 10.0, Verdict::Helps),
+            (0.0, 0.0, Verdict::NoMeasurableEffect),
+        ];
+        for (detours, addressed, expected) in expected {
+            assert_eq!(verdict(detours, addressed), expected, "{detours} {addressed}");
+        }
+    }
+
+    #[test]
+    fn the_noisiest_twelve_sources_are_compared() {
+        let round = |rates: &[f64]| {
+            let sources = (0..).zip(rates).map(|(at, &rate): (u32, _)| (format!("s{at:02}"), rate)).collect();
+            Round { sources, ..Round::default() }
+        };
+        let rates: Vec<f64> = (0..14).map(|at| 10.0 + f64::from(at * 5 % 14)).collect();
+        // On both sides together the last has 23 more than on one.
+        let found = noisiest(&[(round(&rates), round(&[0.0]))]);
+        let mut expected: Vec<usize> = (0..14).collect();
+        expected.sort_by_key(|at| std::cmp::Reverse(at * 5 % 14));
+        let expected: Vec<String> = expected[..12].iter().map(|at| format!("s{at:02}")).collect();
+        assert_eq!(found, expected);
+        // A source needs more than a thousandth of all noise, over both sides.
+        let few = |rate: f64| noisiest(&[(round(&[999.0]), round(&[0.0, rate]))]);
+        assert_eq!((few(1.0).len(), few(1.01).len()), (1, 2));
+    }
 }

@@ -159,3 +159,6 @@ fn mixed(seed: u64, stream: u64, number: u32) -> u64 {
         z ^ (z >> 31)
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -201,3 +201,6 @@ pub struct Densities {
     /// The width of the windows, in decades.
     pub bandwidth_decades: f64,
 }
+
+#[cfg(test)]
+mod tests;

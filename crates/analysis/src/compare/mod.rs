@@ -177,3 +177,6 @@ fn densities(a: &Durations, b: &Durations) -> Option<Densities> {
     let (from, to) = (Density::on(grid, a, bandwidth_decades), Density::on(grid, b, bandwidth_decades));
     Some(Densities { log10_ns: from.log10_ns, a: from.density, b: to.density, bandwidth_decades })
 }
+
+#[cfg(test)]
+mod tests;

@@ -154,3 +154,6 @@ fn warning_on(node: &NodeNoise, quantum: Nanos) -> Option<Warning> {
     let short = Blocks::from_node(node, quantum).ok()?.too_short_for(quantum);
     short.then_some(Warning::FewQuanta { recording, span_ns, quantum_ns })
 }
+
+#[cfg(test)]
+mod tests;

@@ -369,3 +369,6 @@ fn point(scale: &Scale, sample: &Sample, support: &Support) -> Point {
         supported: support.holds(scale.ranks.into()),
     }
 }
+
+#[cfg(test)]
+mod tests;

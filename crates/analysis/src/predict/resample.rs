@@ -232,4 +232,58 @@ mod tests {
         assert!(blocks.too_short_for(Nanos::from_secs(1)));
         assert!(!blocks.resample(&node(), &node(), &Draws::new(1, &[]))[0].detours.is_empty());
     }
+
+    const NOISE: [(u64, Nanos); 2] = [(10, Nanos::from_nanos(5)), (30, Nanos::from_nanos(5))];
+
+    #[test]
+    fn the_last_detour_began_before_now_or_before_the_end() {
+        assert_eq!([35, 31, 30, 11, 5, 10].map(|now| since(&NOISE, now, 100)), [5, 1, 20, 1, 75, 80]);
+        assert_eq!(since(&[], 5, 100), 0);
+    }
+
+    #[test]
+    fn a_detour_holds_from_its_start_to_before_its_end() {
+        let of = |now| holding(&NOISE, now).map(|detour| detour.0);
+        assert_eq!(
+            [9, 10, 14, 15, 30, 34, 35].map(of),
+            [None, Some(10), Some(10), None, Some(30), Some(30), None]
+        );
+    }
+
+    #[test]
+    fn what_is_left_grows_as_the_whole() {
+        let ns = Nanos::from_nanos;
+        assert_eq!(scaled(ns(6), ns(10), ns(4)), ns(15));
+        assert_eq!(scaled(ns(6), ns(10), ns(0)), ns(60));
+        assert_eq!(scaled(Nanos::MAX, Nanos::MAX, ns(1)), Nanos::MAX);
+    }
+
+    #[test]
+    fn a_block_wraps_around_and_waits_for_the_one_before_it() {
+        let ns = Nanos::from_nanos;
+        let noise = [(0, ns(4)), (10, ns(5)), (20, ns(1)), (89, ns(1)), (90, ns(2)), (95, ns(30))];
+        let copied = |part, before: Option<Detour>| {
+            let mut detours: Vec<Detour> = before.into_iter().collect();
+            copy(&noise, part, 200, |(_, duration)| duration, &mut detours);
+            let plain = |detour: &Detour| (detour.start.as_nanos(), detour.duration.as_nanos());
+            detours.iter().map(plain).collect::<Vec<_>>()
+        };
+        // From 90 to the end and on to 20, which is left out. The one at 95 lasts until 235.
+        assert_eq!(copied((90, 30, 100), None), [(200, 2), (205, 30), (235, 4), (239, 5)]);
+        assert_eq!(copied((90, 10, 100), None), [(200, 2), (205, 30)]);
+        assert_eq!(copied((10, 10, 100), None), [(200, 5)]);
+        let before = Detour { start: ns(150), duration: ns(57), own: false };
+        assert_eq!(copied((10, 11, 100), Some(before)), [(150, 57), (207, 5), (212, 1)]);
+    }
+
+    #[test]
+    fn a_block_is_a_hundredth_or_ten_quanta_or_a_quarter() {
+        let ns = Nanos::from_nanos;
+        let blocks = |quantum| Blocks::from_node(&node(), ns(quantum)).unwrap();
+        assert_eq!(
+            [1, 100, 101, 2_500, 2_501].map(|q| blocks(q).length),
+            [1_000, 1_000, 1_010, 25_000, 25_000]
+        );
+        assert!(!blocks(2_500).too_short_for(ns(2_500)) && blocks(2_501).too_short_for(ns(2_501)));
+    }
 }

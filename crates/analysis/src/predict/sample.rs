@@ -128,4 +128,27 @@ mod tests {
         let around = (0..100).map(|one| Some(100.0 + f64::from(one - 50) / 1_000.0)).collect();
         assert_eq!(sample(100.01, around).slowdown_interval().unwrap()[0], 0.0);
     }
+
+    /// A hundred runs, half of them with each of two slowdowns: the interval is from one to the other.
+    fn halves(mean: f64, low: f64, high: f64) -> Sample {
+        let runs = (0..100).map(|run| Some(100.0 + if run < 50 { low } else { high }));
+        sample(100.0 + mean, runs.collect())
+    }
+
+    #[test]
+    fn an_interval_that_is_narrow_or_within_a_decade_is_kept() {
+        let kept = |low, high| halves((low + high) / 2.0, low, high).slowdown_interval().is_some();
+        assert!(kept(1.0, 10.0) && !kept(1.0, 10.5), "ten times");
+        assert!(kept(0.0075, 0.099) && !kept(0.0075, 0.12), "a tenth of a point");
+    }
+
+    #[test]
+    fn a_gain_is_resolved_if_its_interval_is_within_twice_the_slowdown() {
+        let gain = |low, high| halves(50.0, low, high).gain(&halves(0.0, 0.0, 0.0)).ci95;
+        let near = |found: Option<[f64; 2]>, expected: [f64; 2]| {
+            found.unwrap().iter().zip(expected).for_each(|(one, other)| assert!((one - other).abs() < 1e-9));
+        };
+        near(gain(30.0, 120.0), [30.0, 120.0]);
+        assert_eq!(gain(10.0, 150.0), None);
+    }
 }

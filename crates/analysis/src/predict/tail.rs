@@ -192,4 +192,101 @@ mod tests {
         let two_sources = (0..500).map(|i| if i < 460 { 9_000 } else { 10_000_000 });
         assert_eq!(Tail::from_traces(&[trace(two_sources)]), None);
     }
+
+    fn near(found: f64, expected: f64) {
+        assert!((found - expected).abs() <= 1e-9 * expected.abs(), "{found} for {expected}");
+    }
+
+    fn tail(shape: f64) -> Tail {
+        Tail { threshold: 1_000, shape, scale: 10.0, count: 10 }
+    }
+
+    #[test]
+    fn uniform_numbers_go_from_above_zero_to_one() {
+        assert_eq!(uniform(0), 2f64.powi(-53));
+        assert_eq!(uniform(1 << 63), 0.5 + 2f64.powi(-53));
+        assert_eq!(uniform(u64::MAX), 1.0);
+    }
+
+    /// F(x) = 1 − (1 + k x / s)^(−1/k), and 1 − exp(−x / s) for k = 0.
+    #[test]
+    fn shares_and_excesses_are_those_of_the_distribution() {
+        near(tail(0.5).share_below(20.0), 0.75);
+        near(tail(0.5).excess(0.25), 20.0);
+        near(tail(-0.5).share_below(10.0), 0.75);
+        near(tail(-0.5).excess(0.25), 10.0);
+        assert_eq!(tail(-0.5).share_below(21.0), 1.0, "beyond its end at s / 0.5");
+        near(tail(0.0).share_below(10.0 * 4f64.ln()), 0.75);
+        near(tail(0.0).excess(0.25), 10.0 * 4f64.ln());
+    }
+
+    #[test]
+    fn the_longest_of_a_heavy_tail_is_bounded_by_its_shape() {
+        let longest = |shape| tail(shape).longest_in(10.0).as_nanos() as f64;
+        // One in ten recordings of ten: the hundredth part.
+        assert!((longest(0.0) - (1_000.0 + 10.0 * 100f64.ln())).abs() < 1.0);
+        assert!((longest(0.5) - (1_000.0 + 10.0 * 9.0 / 0.5)).abs() < 1.0);
+        assert!((longest(2.0) - (1_000.0 + 10.0 * (100f64.powf(0.95) - 1.0) / 0.95)).abs() < 1.0);
+    }
+
+    #[test]
+    fn a_detour_of_the_threshold_is_not_in_the_tail() {
+        let ns = Nanos::from_nanos;
+        assert!(!tail(0.0).holds(ns(1_000)) && tail(0.0).holds(ns(1_001)));
+        assert_eq!(tail(0.0).redraw(ns(1_000), 0), ns(1_000));
+        assert_eq!(tail(0.0).redraw(ns(1_001), u64::MAX), ns(1_000), "nothing exceeds the threshold by less");
+        let drawn = tail(0.0).redraw(ns(1_001), 1 << 62).as_nanos() as f64;
+        assert!((drawn - (1_000.0 + 10.0 * 4f64.ln())).abs() < 1.0, "{drawn}");
+    }
+
+    /// Of 10 and 30: mean 20, and the weights are 1 − 0.65 / 2 and 1 − 1.65 / 2.
+    #[test]
+    fn a_fit_is_by_weighted_moments() {
+        let (shape, scale) = fit(&[10.0, 30.0]).unwrap();
+        near(shape, 2.0 - 20.0 / (20.0 - 2.0 * 6.0));
+        near(scale, 2.0 * 20.0 * 6.0 / (20.0 - 2.0 * 6.0));
+        assert!(fit(&[5.0, 6.0]).is_some() && fit(&[5.0, 5.9]).is_none(), "less than a nanosecond apart");
+        assert_eq!(fit(&[]), None);
+    }
+
+    /// W² = Σ (F(x) − (2 i − 1) / 2 n)² + 1 / 12 n.
+    #[test]
+    fn the_distance_is_that_of_cramer_and_von_mises() {
+        let at = |share: f64| -10.0 * (1.0 - share).ln();
+        near(tail(0.0).distance(&[at(0.25), at(0.75)]), 1.0 / 24.0);
+        near(tail(0.0).distance(&[at(0.5), at(0.75)]), 0.25 * 0.25 + 1.0 / 24.0);
+        near(
+            tail(0.0).distance(&[at(0.25), at(0.25), at(0.25)]),
+            1.0 / 144.0 + 1.0 / 16.0 + 49.0 / 144.0 + 1.0 / 36.0,
+        );
+    }
+
+    /// Evenly spaced quantiles of an exponential distribution, ascending.
+    fn exponential(count: usize) -> Vec<u64> {
+        let share = |at: usize| (at as f64 + 0.5) / count as f64;
+        (0..count).map(|at| (-50_000.0 * (1.0 - share(at)).ln()) as u64).collect()
+    }
+
+    #[test]
+    fn the_threshold_is_the_longest_that_is_not_in_the_tail() {
+        let durations = exponential(100);
+        let tail = Tail::from_longest(&durations, 20).unwrap();
+        assert_eq!((tail.threshold, tail.count), (durations[79], 20));
+        assert!(Tail::from_longest(&durations, 99).is_some());
+        assert_eq!(Tail::from_longest(&durations, 100), None, "no threshold is left");
+        assert_eq!(Tail::from_longest(&durations, 101), None);
+    }
+
+    #[test]
+    fn a_tail_is_a_fifth_within_limits_and_halved_until_it_fits() {
+        let count =
+            |durations: Vec<u64>| Tail::from_traces(&[trace(durations.into_iter())]).map(|tail| tail.count);
+        assert_eq!(
+            [50, 100, 400, 1_000, 2_000].map(|n| count(exponential(n))),
+            [20, 20, 80, 200, 200].map(Some)
+        );
+        let mut two_sources: Vec<u64> = (0..880).map(|at| 1_000 + at).collect();
+        two_sources.extend(exponential(120).iter().map(|duration| 10_000_000 + 100 * duration));
+        assert_eq!(count(two_sources), Some(100));
+    }
 }

@@ -297,3 +297,6 @@ impl Collectives {
         left
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -283,3 +283,6 @@ fn words<R: Run + ?Sized, W: Watch + ?Sized>(engine: &Engine<'_, R, W>, place: u
     words.reverse();
     words
 }
+
+#[cfg(test)]
+mod tests;

@@ -311,4 +311,91 @@ mod tests {
         assert_eq!(limit(&[(64, 90, 4), (512, 2, 80)]), (511, true, Some(64), Some(512)));
         assert_eq!(limit(&[(1024, 90, 40), (2048, 30, 2)]), (4096, false, Some(2048), None));
     }
+
+    const KEY: MessageKey = MessageKey {
+        channel: super::super::event_reader::Channel { comm: 0, from: 0, to: 1, tag: 0 },
+        number: 0,
+    };
+
+    const SENT: Sent = Sent { key: KEY, way: Way::DifferentHosts, bytes: 1000, entered: 100 };
+
+    /// The number of messages, of eager sends and of sends that waited, whichever end is known first.
+    fn shows(left: Left, came: Option<Came>) -> (u64, u64, u64) {
+        let mut sent_first = Evidence::default();
+        sent_first.left(SENT, left);
+        sent_first.came(KEY, came);
+        let mut came_first = Evidence::default();
+        came_first.came(KEY, came);
+        came_first.left(SENT, left);
+        let [one, other] = [sent_first, came_first].map(|evidence| {
+            assert!(evidence.ends.is_empty() && evidence.classes[0].is_empty());
+            let class = evidence.classes[1][&1024];
+            assert_eq!((class.least, class.most), (1000, 1000));
+            (class.messages, class.eager, class.waited)
+        });
+        assert_eq!(one, other);
+        one
+    }
+
+    #[test]
+    fn a_send_shows_whether_it_waited_if_its_receiver_came_during_it_or_later() {
+        let left = Left { entered: 100, left: 150, alone: true };
+        let came = |entered, before| Some(Came { entered, before });
+        let (eager, waited, nothing) = ((1, 1, 0), (1, 0, 1), (1, 0, 0));
+        assert_eq!(shows(left, came(151, 50)), eager, "it ended before its receiver came");
+        assert_eq!(shows(left, came(150, 50)), waited);
+        assert_eq!(shows(left, came(101, 50)), waited);
+        assert_eq!(shows(left, came(100, 50)), nothing, "the receiver was there");
+        assert_eq!(shows(left, came(120, 99)), waited);
+        assert_eq!(shows(left, came(120, 100)), nothing, "the receiver was in MPI");
+        assert_eq!(shows(left, None), nothing);
+        let among_others = Left { alone: false, ..left };
+        assert_eq!(shows(among_others, came(120, 50)), nothing);
+        assert_eq!(shows(among_others, came(151, 50)), eager);
+        // The call that completed it began later, and the receiver came before.
+        let completed = Left { entered: 120, ..left };
+        assert_eq!(shows(completed, came(120, 50)), nothing);
+        assert_eq!(shows(completed, came(121, 50)), waited);
+    }
+
+    #[test]
+    fn limits_differ_only_if_a_message_is_on_different_sides_of_them() {
+        let limits = |limit: u64| {
+            let learned = Learned { waiting: Some(limit + 1), ..Learned::default() };
+            EagerLimits { given: None, ways: [Learned::default(), learned] }
+        };
+        let differ = |sizes: &[u64], one: u64, other: u64| {
+            let mut evidence = Evidence::default();
+            for bytes in sizes {
+                evidence.judge(
+                    Sent { bytes: *bytes, ..SENT },
+                    Left { entered: 0, left: 0, alone: true },
+                    None,
+                );
+            }
+            let both = [(one, other), (other, one)]
+                .map(|(one, other)| evidence.distinguishes(&limits(one), &limits(other)));
+            assert_eq!(both[0], both[1]);
+            both[0]
+        };
+        assert!(differ(&[1001], 1000, 4096) && differ(&[4096], 1000, 4096));
+        assert!(!differ(&[1000], 1000, 4096), "it is eager by both");
+        assert!(!differ(&[4097], 1000, 4096), "it waits by both");
+        assert!(!differ(&[980, 1010], 1000, 1000), "they are equal");
+        assert!(!differ(&[], 1000, 4096));
+    }
+
+    #[test]
+    fn a_send_may_wait_above_the_limit_of_its_way() {
+        let given = EagerLimits::new(Some(GivenLimit { bytes: 100, measured: true }));
+        assert!(!given.may_wait(Way::OneHost, 100) && given.may_wait(Way::OneHost, 101));
+        assert_eq!(given.rows()[0].origin, "measured");
+        let far = Learned { messages: 3, eager: Some(9000), ..Learned::default() };
+        let learned = EagerLimits { given: None, ways: [Learned::default(), far] };
+        assert!(!learned.may_wait(Way::DifferentHosts, 9000) && learned.may_wait(Way::DifferentHosts, 9001));
+        assert!(!learned.may_wait(Way::OneHost, 4096) && learned.may_wait(Way::OneHost, 4097));
+        let rows = learned.rows();
+        assert_eq!(rows.len(), 1, "no message took the other way");
+        assert_eq!((rows[0].between.as_str(), rows[0].origin.as_str()), ("different hosts", "learned"));
+    }
 }

@@ -63,3 +63,6 @@ impl Findings {
         count <= MOST as u64
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -217,3 +217,6 @@ fn why(stuck: &loggops::Stuck) -> String {
     });
     first.unwrap_or_else(|| format!("{} messages find no receive", stuck.messages_total))
 }
+
+#[cfg(test)]
+mod tests;

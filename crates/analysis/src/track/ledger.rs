@@ -115,3 +115,6 @@ impl Ledger {
         self.late[account]
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -179,3 +179,6 @@ impl Messages {
         (count, left)
     }
 }
+
+#[cfg(test)]
+mod tests;

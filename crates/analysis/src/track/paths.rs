@@ -71,3 +71,6 @@ impl Paths {
         path.absorbed[account] += change.absorbed;
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -341,3 +341,6 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -44,3 +44,6 @@ impl ShortestWaits {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

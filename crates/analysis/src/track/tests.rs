@@ -2,9 +2,12 @@
 
 mod archives;
 mod both;
+mod defects;
 mod eager;
 mod goals;
 mod hostile;
 mod own_work;
 mod paper;
 mod simulated;
+mod waits;
+mod watched;

@@ -236,4 +236,42 @@ mod tests {
         }
         assert!(found > 200, "the walk from the worst down found {found} of 1,000");
     }
+
+    /// All places of a node with few detours, among them each that begins or ends a range or the trace.
+    #[test]
+    fn all_ways_agree_at_every_place_of_a_short_trace() {
+        const PERIOD: u64 = 60;
+        let detours = [(0, 2), (7, 3), (30, 9), (58, 2)];
+        let node = crate::bsp::tests::plain_node(PERIOD, &[&detours, &[(20, 1), (59, 1)]]);
+        for quantum in [1, 5, 20] {
+            let pace = Pace::new(node.clone(), quantum);
+            for offsets in [&[0][..], &[59], &[0, 59], &[0, 7, 30], &[3, 29, 30, 31, 57]] {
+                let offsets = Sorted::from_any_order(offsets);
+                for shift in 0..PERIOD {
+                    let shifted = Shifted { pace: &pace, offsets: &offsets, shift };
+                    let expected = shifted.by_node();
+                    let here: Vec<u64> = offsets.keys().iter().map(|key| (key + shift) % PERIOD).collect();
+                    for found in [Some(shifted.by_range()), shifted.by_peak(usize::MAX)].into_iter().flatten()
+                    {
+                        assert_eq!(found.delay, expected.delay, "{quantum} {shift} {here:?}");
+                        assert!(found.delay == 0 || here.contains(&found.at), "{found:?} of {here:?}");
+                    }
+                    for range in &pace.ranges {
+                        let way = |at: u64| (at + PERIOD - range.first) % PERIOD;
+                        let first = here.iter().copied().min_by_key(|&at| way(at));
+                        assert_eq!(shifted.first_within(range), first.filter(|&at| way(at) < range.length));
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_member_moves_and_drifts_around_the_period() {
+        let at = |drift, elapsed| Member { offset: 7, drift }.at(95, elapsed, 100);
+        // 95 + 7, 250 later.
+        assert_eq!((at(0.0, 0), at(0.0, 250)), (2, 52));
+        assert_eq!((at(-0.01, 250), at(0.01, 250)), (49, 54), "-2.5 and 2.5, rounded down");
+        assert_eq!(at(0.0, 298), 0);
+    }
 }

@@ -222,3 +222,26 @@ fn hostile_lengths_saturate() {
     let run = program.run(&Job { ranks: 3, phases: 60, sync: SyncMode::None, seed: 1 }).unwrap();
     assert_eq!(run.longest, Nanos::MAX);
 }
+
+/// A node with these detours, as (start, duration), on each CPU.
+pub(super) fn plain_node(period: u64, cpus: &[&[(u64, u64)]]) -> Node {
+    node(&(period, cpus.iter().map(|detours| detours.to_vec()).collect())).unwrap()
+}
+
+#[test]
+fn spans_that_meet_nowhere_are_apart_unless_one_is_empty() {
+    let ns = Nanos::from_nanos;
+    let shared = |spans: &[(u64, u64)]| {
+        let trace = |&(start, end): &(u64, u64)| Trace {
+            cpu: Cpu(0),
+            span: Span { start: ns(start), end: ns(end) },
+            detours: Vec::new(),
+        };
+        Node::shared_span(&spans.iter().map(trace).collect::<Vec<_>>())
+    };
+    assert_eq!(shared(&[(0, 10), (4, 20)]), Ok(Span { start: ns(4), end: ns(10) }));
+    assert_eq!(shared(&[(0, 10), (10, 20)]), Err(BspError::Apart));
+    assert_eq!(shared(&[(0, 10), (9, 20)]), Ok(Span { start: ns(9), end: ns(10) }));
+    assert!(shared(&[(5, 5), (10, 20)]).is_ok(), "an empty trace has its own error");
+    assert_eq!(shared(&[]), Err(BspError::NoTrace));
+}

@@ -327,3 +327,6 @@ impl Crowd {
         event
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -233,3 +233,6 @@ impl Many {
         Some(entry)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -223,3 +223,6 @@ const MAX_TRACE: u64 = 1 << 62;
 /// Names of random streams.
 const OFFSETS: u64 = 0x6f66;
 const SKEWS: u64 = 0x736b;
+
+#[cfg(test)]
+mod tests;

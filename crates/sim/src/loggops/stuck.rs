@@ -111,4 +111,14 @@ mod tests {
         assert_eq!(cycle(&[1, 1]), [1]);
         assert_eq!(cycle(&[]), [0u32; 0]);
     }
+
+    #[test]
+    fn a_hundred_are_listed_and_all_are_counted() {
+        let waiting = |op| Waiting { rank: 0, op, peer: 0, tag: 0, size: 0 };
+        for (count, listed) in [(99, 99), (100, 100), (101, 100)] {
+            let (mut named, mut total) = (Vec::new(), 0);
+            note((0..count).map(waiting), &mut named, &mut total);
+            assert_eq!((named.len(), total), (listed, u64::from(count)));
+        }
+    }
 }

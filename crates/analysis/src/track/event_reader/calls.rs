@@ -113,4 +113,19 @@ mod tests {
         assert!(!kind("MPI_Isend").synchronous);
         assert!(kind("MPI_Bsend").buffered && kind("MPI_Ibsend").buffered && !kind("MPI_Send").buffered);
     }
+
+    #[test]
+    fn a_poll_goes_on_within_2_us_and_twice_the_last_one() {
+        assert!(polls_again(2_000, 0) && !polls_again(2_001, 0));
+        assert!(polls_again(2_100, 50) && !polls_again(2_101, 50));
+        assert!(polls_again(i64::MAX, i64::MAX), "it saturates");
+    }
+
+    #[test]
+    fn a_run_begins_and_ends_with_the_calls_for_that() {
+        let is = |name: &str| (kind(name).initializes, kind(name).finalizes);
+        assert_eq!([is("MPI_Init"), is("MPI_Init_thread")], [(true, false); 2]);
+        assert_eq!(is("MPI_Finalize"), (false, true));
+        assert_eq!([is("MPI_Finalized"), is("MPI_Initialized")], [(false, false); 2]);
+    }
 }

@@ -59,3 +59,6 @@ pub(super) fn root(definitions: &Definitions, comm: u32, root: u32) -> Option<u3
     let two_groups = definitions.comms.get(comm as usize).is_some_and(|comm| comm.remote.is_some());
     (root != UNKNOWN && !two_groups).then_some(root)
 }
+
+#[cfg(test)]
+mod tests;

@@ -125,4 +125,28 @@ mod tests {
         let after = (channels.send(CHANNEL), channels.receive(CHANNEL));
         assert!(before.0 == before.1 && after.0 == after.1 && after.0 != before.0);
     }
+
+    #[test]
+    fn a_channel_whose_message_was_given_back_is_not_forgotten() {
+        let mut channels = Channels::default();
+        let waits = Channel { tag: 8, ..CHANNEL };
+        let [given_up, idle] = [waits, CHANNEL].map(|channel| {
+            channels.send(channel);
+            channels.receive(channel)
+        });
+        channels.give_back(given_up);
+        // Of this one a message was given back and received.
+        let over = Channel { tag: 9, ..CHANNEL };
+        channels.send(over);
+        let received = channels.receive(over);
+        channels.give_back(received);
+        channels.receive(over);
+        channels.forget_idle();
+        assert_eq!(channels.next.keys().collect::<Vec<_>>(), [&waits]);
+        assert_eq!((channels.returned.len(), channels.sweep_at, channels.first), (1, 2, 1));
+        assert_eq!(channels.probe(waits), given_up);
+        assert_eq!(channels.receive(waits), given_up);
+        assert_eq!(channels.probe(CHANNEL).number, idle.number + 1, "no number comes twice");
+        assert_eq!(channels.send(CHANNEL).number, idle.number + 1);
+    }
 }

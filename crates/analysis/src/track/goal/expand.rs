@@ -57,3 +57,6 @@ impl Expansions {
         Ok(made.as_ref())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -155,4 +155,77 @@ mod tests {
         assert_eq!(larger.map(|grid| grid.dims), Some(vec![8, 16]));
         assert_eq!(grid.resized(7, [vec![1, -1]].iter()), None);
     }
+
+    fn shapes(ranks: u32) -> Vec<Vec<u32>> {
+        let mut shapes: Vec<Vec<u32>> = Grid::all(ranks).into_iter().map(|grid| grid.dims).collect();
+        shapes.dedup();
+        shapes
+    }
+
+    #[test]
+    fn grids_are_all_products_of_up_to_four_factors() {
+        assert_eq!(shapes(1), [[1]]);
+        assert_eq!(shapes(7), [[7]]);
+        assert_eq!(shapes(8), [vec![8], vec![2, 4], vec![4, 2], vec![2, 2, 2]]);
+        assert_eq!(shapes(32).iter().filter(|dims| dims.len() == 4).count(), 4, "where the 4 is");
+        let periodic: Vec<Vec<bool>> = Grid::all(4).into_iter().map(|grid| grid.periodic).collect();
+        let (yes, no) = (true, false);
+        let expected = [vec![yes], vec![no], vec![yes, yes], vec![no, yes], vec![yes, no], vec![no, no]];
+        assert_eq!(periodic, expected);
+        // This number has more grids than are tried.
+        assert_eq!(Grid::all(83_160).len(), MOST_GRIDS);
+    }
+
+    #[test]
+    fn an_offset_takes_the_shorter_way() {
+        let ring = |dim| Grid { dims: vec![dim], periodic: vec![true] };
+        let ways = |grid: Grid, up| (0..grid.dims[0]).map(|to| grid.offset(0, to, up)[0]).collect::<Vec<_>>();
+        assert_eq!(ways(ring(5), true), [0, 1, 2, -2, -1]);
+        assert_eq!(ways(ring(5), false), [0, 1, 2, -2, -1]);
+        assert_eq!(ways(ring(4), true), [0, 1, 2, -1]);
+        assert_eq!(ways(ring(4), false), [0, 1, -2, -1]);
+        let line = Grid { dims: vec![5], periodic: vec![false] };
+        assert_eq!((line.offset(4, 0, true), line.offset(1, 4, true)), (vec![-4], vec![3]));
+        // The last dimension is the fastest: 4 is in row 1, 11 is in row 3.
+        let plane = Grid { dims: vec![4, 3], periodic: vec![false, true] };
+        assert_eq!(plane.offset(4, 11, true), [2, 1]);
+        assert_eq!(plane.offset(3, 11, true), [2, -1]);
+    }
+
+    #[test]
+    fn half_of_a_periodic_dimension_is_ambiguous() {
+        let is = |dim: u32, periodic: bool, way: i64| {
+            Grid { dims: vec![dim], periodic: vec![periodic] }.is_ambiguous(&vec![way])
+        };
+        assert!(is(4, true, 2) && is(4, true, -2) && is(2, true, 1));
+        assert!(!is(4, true, 1) && !is(4, true, 0) && !is(4, false, 2) && !is(5, true, 2));
+        let plane = Grid { dims: vec![4, 6], periodic: vec![true, true] };
+        assert!(plane.is_ambiguous(&vec![0, 3]) && !plane.is_ambiguous(&vec![0, 2]));
+    }
+
+    #[test]
+    fn beyond_an_end_there_is_no_rank() {
+        let grid = Grid { dims: vec![2, 3], periodic: vec![false, true] };
+        assert_eq!(grid.at(1, &vec![1, 0]), Some(4));
+        assert_eq!(grid.at(1, &vec![-1, 0]), None);
+        assert_eq!(grid.at(4, &vec![1, 0]), None);
+        assert_eq!(grid.at(5, &vec![0, 1]), Some(3));
+        assert_eq!(grid.at(3, &vec![-1, -1]), Some(2));
+    }
+
+    #[test]
+    fn offsets_lead_to_other_ranks_of_the_new_grid() {
+        let grid = Grid { dims: vec![9], periodic: vec![true] };
+        assert_eq!(grid.resized(4, [vec![3]].iter()).map(|grid| grid.dims), Some(vec![4]));
+        assert_eq!(grid.resized(3, [vec![1], vec![-3]].iter()), None);
+        assert_eq!(grid.resized(1, [vec![0]].iter()).map(|grid| grid.dims), Some(vec![1]));
+    }
+
+    #[test]
+    fn the_words_of_a_grid_tell_whether_its_ends_are_neighbours() {
+        let words = |periodic: [bool; 2]| Grid { dims: vec![4, 3], periodic: periodic.to_vec() }.words();
+        assert_eq!(words([true, true]), "4x3 grid whose ends are neighbours");
+        assert_eq!(words([false, false]), "4x3 grid whose ends are no neighbours");
+        assert_eq!(words([false, true]), "4x3 grid whose ends are neighbours in some dimensions");
+    }
 }

@@ -310,3 +310,6 @@ impl Outcome {
         self.root = self.root.or(root);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,7 +8,7 @@ use super::archives::Made;
 use super::goals::{finish, made};
 use crate::track::Tracked;
 
-fn run(ranks: u32) -> Made {
+pub fn run(ranks: u32) -> Made {
     let mut run = Made::new(ranks, &["tick"]);
     for rank in 0..ranks {
         run.at(rank, 0, What::Enter(0));
@@ -18,12 +18,12 @@ fn run(ranks: u32) -> Made {
 
 impl Made {
     /// A call of this name and zero duration, with these events.
-    fn calls(&mut self, rank: u32, at: u64, name: &str, events: &[What]) -> &mut Self {
+    pub fn calls(&mut self, rank: u32, at: u64, name: &str, events: &[What]) -> &mut Self {
         self.waits(rank, [at, at], name, events)
     }
 
     /// As [`Self::calls`], for a call that waits.
-    fn waits(&mut self, rank: u32, [begin, end]: [u64; 2], name: &str, events: &[What]) -> &mut Self {
+    pub fn waits(&mut self, rank: u32, [begin, end]: [u64; 2], name: &str, events: &[What]) -> &mut Self {
         let regions = &mut self.definitions.regions;
         let known = regions.iter().position(|region| region.name == name);
         let region = known.unwrap_or_else(|| {
@@ -38,24 +38,24 @@ impl Made {
     }
 }
 
-fn send(to: u32, tag: u32) -> What {
+pub fn send(to: u32, tag: u32) -> What {
     What::Send { comm: 0, to, tag, bytes: 8, request: BLOCKING }
 }
 
-fn posted(from: u32, tag: u32, request: u64) -> What {
+pub fn posted(from: u32, tag: u32, request: u64) -> What {
     What::RecvPosted { comm: 0, from, tag, request }
 }
 
-fn received(from: u32, tag: u32, request: u64) -> What {
+pub fn received(from: u32, tag: u32, request: u64) -> What {
     What::Recv { comm: 0, from, tag, bytes: 8, request }
 }
 
-fn complete(operation: Operation, root: u32, request: u64) -> What {
+pub fn complete(operation: Operation, root: u32, request: u64) -> What {
     What::Collective { operation, comm: 0, root, sent: 8, received: 8, request }
 }
 
 /// A network on which messages take no time.
-fn free() -> Network {
+pub fn free() -> Network {
     Network { latency: 0, overhead: 0, gap: 0, gap_per_byte: PerByte::default(), ..Network::default() }
 }
 

@@ -120,3 +120,14 @@ fn a_flood_of_findings_is_counted() {
     assert_eq!((findings.errors(), findings.warnings()), (1_000, 0));
     assert_eq!(findings.list().len() as u64, Findings::MOST);
 }
+
+#[test]
+fn errors_without_warnings_and_warnings_without_errors_are_findings() {
+    let counts = |rank_0: &str| {
+        let text = format!("num_ranks 2\nrank 0 {{\n{rank_0}\n}}\nrank 1 {{\ncalc 1\n}}\n");
+        let findings = check_text(text.as_bytes()).unwrap().findings;
+        (findings.errors(), findings.warnings(), findings.is_empty())
+    };
+    assert_eq!(counts("calc 1"), (0, 0, true));
+    assert_eq!(counts("send 8b to 1"), (1, 0, false));
+}

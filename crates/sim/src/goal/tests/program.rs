@@ -93,3 +93,47 @@ fn a_builder_tells_what_was_wrong_first() {
     });
     assert!(error.contains("it sends to any rank"));
 }
+
+#[test]
+fn a_rank_within_a_rank_is_counted() {
+    let begun = |ranks: u32, each: &dyn Fn(&mut ScheduleBuilder)| {
+        let mut builder = ScheduleBuilder::new(ranks);
+        each(&mut builder);
+        match builder.finish() {
+            Err(BuildError::ExtraRank { begun, ranks }) => (begun, ranks),
+            other => panic!("{other:?}"),
+        }
+    };
+    let one = |builder: &mut ScheduleBuilder| {
+        builder.begin_rank();
+        builder.op(Shape::calc(1), 0);
+        builder.end_rank();
+    };
+    assert_eq!(begun(1, &|builder| (0..2).for_each(|_| builder.begin_rank())), (1, 1));
+    assert_eq!(
+        begun(3, &|builder| {
+            one(builder);
+            builder.begin_rank();
+            builder.begin_rank();
+        }),
+        (2, 3)
+    );
+    assert_eq!(
+        begun(1, &|builder| {
+            one(builder);
+            builder.begin_rank();
+        }),
+        (1, 1)
+    );
+}
+
+#[test]
+fn sixty_four_defects_are_kept() {
+    let mut builder = ScheduleBuilder::new(1);
+    builder.begin_rank();
+    for _ in 0..100 {
+        builder.op(Shape::send(1, 0), 9);
+    }
+    assert!(builder.is_broken());
+    assert_eq!(std::iter::from_fn(|| builder.take_defect()).count(), 64);
+}

@@ -299,3 +299,6 @@ impl Trails {
         (seen.end, own)
     }
 }
+
+#[cfg(test)]
+mod tests;

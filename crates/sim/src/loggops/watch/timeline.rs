@@ -116,3 +116,6 @@ impl Watch for Timeline {
         });
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -41,3 +41,15 @@ fn messages_are_as_many_as_the_papers_say() {
     assert_eq!(sends("sweep", 64), 8 * 10 * 2 * 56);
     assert_eq!(sends("halo", 1000), 6 * 900);
 }
+
+/// A grid of 2 × 2 has four pairs of neighbours and four ranks: as many messages as works, for each block of an octant.
+#[test]
+fn a_sweep_without_work_only_sends() {
+    let of = |work_ns| {
+        let params = Params { ranks: 4, work_ns, ..Params::default() };
+        by_name("sweep", &params).unwrap().pattern().totals().unwrap()
+    };
+    let ((idle, sends), (busy, same)) = (of(0), of(1));
+    assert_eq!((idle, same), (2 * sends, sends));
+    assert_eq!(busy - idle, sends, "one work for each message");
+}
