@@ -180,3 +180,6 @@ pub trait Run {
         BTreeMap::new()
     }
 }
+
+#[cfg(test)]
+mod tests;

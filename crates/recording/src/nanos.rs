@@ -175,6 +175,15 @@ mod tests {
         assert_eq!(Nanos::from_secs(3600).to_string(), "3600s");
     }
 
+    #[test]
+    fn short_times_have_a_decimal() {
+        for (ns, text) in
+            [(0.0, "0ns"), (0.25, "0.2ns"), (9.75, "9.8ns"), (10.0, "10ns"), (-1.0, "-"), (f64::NAN, "-")]
+        {
+            assert_eq!(format_ns(ns), text);
+        }
+    }
+
     proptest! {
         #[test]
         fn whole_units_survive_the_round_trip(n in 0u64..1000, unit in 0usize..4) {

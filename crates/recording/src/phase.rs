@@ -75,3 +75,6 @@ pub struct MpiFacts {
     /// Ranks on this host.
     pub here: Vec<RankFacts>,
 }
+
+#[cfg(test)]
+mod tests;

@@ -31,3 +31,6 @@ impl FromStr for Source {
             .ok_or_else(|| format!("`{text}` is not the name of a noise source"))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -256,3 +256,6 @@ impl Events {
         counts.content(note)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -288,3 +288,159 @@ proptest! {
         let _ = LogRun::open(folder_with(&[head]).path());
     }
 }
+
+fn put(log: &mut [u8], field: layout::Field, value: u64) {
+    log[field.at..field.at + field.bytes].copy_from_slice(&value.to_le_bytes()[..field.bytes]);
+}
+
+#[test]
+fn only_counters_that_some_log_has_are_sources() {
+    let injected = 1u64 << layout::INJECTED;
+    let mut kernel: Vec<&str> = SourceKind::ALL.iter().map(|kind| kind.name()).collect();
+    let noise = record(kind::ENTER, (1 << layout::INJECTED) | 1, 1, 2_500, &[3, 4]);
+    let bytes = [records(), noise].concat();
+    let sources = |masks: u64| {
+        let mut one = log(0, 1, &bytes);
+        put(&mut one, field::SOURCES, masks);
+        let mut run = LogRun::open(folder_with(&[one.clone()]).path()).unwrap();
+        let sources = run.definitions().sources.clone();
+        let dir = folder_with(&[one]);
+        run = LogRun::open(dir.path()).unwrap();
+        let noise = all(&mut run, 0).0.into_iter().filter_map(|event| match event.what {
+            What::Noise { source, total_ns } => Some((source, total_ns)),
+            _ => None,
+        });
+        (sources, noise.collect::<Vec<_>>())
+    };
+    assert_eq!(sources(0), (vec![], vec![]));
+    assert_eq!(sources(1), (kernel.iter().map(|name| (*name).to_owned()).collect(), vec![(5, 77), (0, 3)]));
+    assert_eq!(sources(injected), (vec![INJECTED.to_owned()], vec![(0, 4)]));
+    kernel.push(INJECTED);
+    let (names, noise) = sources(injected | 2);
+    assert_eq!(names, kernel);
+    assert_eq!(noise, [(5, 77), (0, 3), (layout::INJECTED as u32, 4)]);
+}
+
+/// Two groups of one rank each: both sides are one communicator in events.
+#[test]
+fn both_sides_of_a_communicator_between_groups_are_one() {
+    let side = |own: u64| {
+        [
+            record(
+                kind::COMM,
+                1,
+                2,
+                2_000,
+                &[[11, 1, own << 32].as_slice(), &words("MPI_Intercomm_create\0")].concat(),
+            ),
+            record(kind::MEMBERS, 0, 2, 2_000, &[11, 1 << 32, own]),
+            record(kind::SEND, 0, 7, 2_001, &[2, 8]),
+        ]
+        .concat()
+    };
+    let dir = folder_with(&[log(0, 2, &side(0)), log(1, 2, &side(1))]);
+    let mut run = LogRun::open(dir.path()).unwrap();
+    let comms = run.definitions().comms.clone();
+    let used: Vec<u32> = [0, 1]
+        .map(|rank| match all(&mut run, rank).0[0].what {
+            What::Send { comm, .. } => comm,
+            other => panic!("{other:?}"),
+        })
+        .into();
+    assert_eq!(used[0], used[1]);
+    let comm = &comms[used[0] as usize];
+    assert_eq!((comm.peers(0), comm.peers(1)), ([1].as_slice(), [0].as_slice()));
+    assert!(run.summary().unknown_members.is_empty());
+    // Without the other side, its members are not known.
+    let run = LogRun::open(folder_with(&[log(0, 2, &side(0))]).path()).unwrap();
+    assert_eq!(run.summary().unknown_members.len(), 1);
+}
+
+/// A communicator without its list of members, and one that is not between groups.
+#[test]
+fn communicators_without_members_are_named() {
+    let made = |identity: u64, number| {
+        record(
+            kind::COMM,
+            0,
+            number,
+            2_000,
+            &[[identity, 1, 0].as_slice(), &words("MPI_Comm_dup\0")].concat(),
+        )
+    };
+    let bytes = [made(11, 2), record(kind::SEND, 0, 7, 2_001, &[2, 8])].concat();
+    let run = LogRun::open(folder_with(&[log(0, 1, &bytes)]).path()).unwrap();
+    assert_eq!(run.summary().unknown_members, ["MPI_Comm_dup 1"]);
+    let run = LogRun::open(folder_with(&[log(0, 1, &records())]).path()).unwrap();
+    assert_eq!(run.summary().unknown_members, Vec::<String>::new());
+    assert_eq!(run.definitions().comms[1].remote, None);
+}
+
+#[test]
+fn each_rank_has_a_communicator_of_itself() {
+    let word = u64::from(layout::SELF);
+    for bytes in [
+        record(kind::SEND, 0, 7, 2_000, &[word, 8]),
+        record(kind::POSTED, 0, 7, 2_000, &[word, 1]),
+        record(kind::RECV, 0, 7, 2_000, &[word, 8]),
+        record(kind::PROBED, 0, 7, 2_000, &[word]),
+        record(kind::COLLECTIVE, 0, layout::SELF, 2_000, &[u64::from(u32::MAX) << 32, 0, 0]),
+        record(kind::COLLECTIVE_POSTED, 0, layout::SELF, 2_000, &[10]),
+    ] {
+        let dir = folder_with(&[log(0, 2, &[]), log(1, 2, &bytes)]);
+        let mut run = LogRun::open(dir.path()).unwrap();
+        let comm = run.definitions().comms[1].clone();
+        assert_eq!((comm.name.as_str(), comm.members), ("MPI_COMM_SELF of rank 1", vec![1]));
+        assert_eq!(all(&mut run, 1).1, None);
+    }
+}
+
+#[test]
+fn regions_belong_to_mpi_or_to_the_program() {
+    let region = |mask, number, text: &str| record(kind::REGION, mask, number, 2_000, &words(text));
+    let bytes = [region(1, 1, "MPI_Send\0"), region(0, 2, "phase\0"), region(2, 3, "other\0")].concat();
+    let run = LogRun::open(folder_with(&[log(0, 1, &bytes)]).path()).unwrap();
+    let mpi: Vec<bool> = run.definitions().regions.iter().map(|region| region.mpi).collect();
+    assert_eq!(mpi, [true, false, false]);
+}
+
+#[test]
+fn of_two_processes_of_a_rank_the_first_one_counts() {
+    let process = |pid: u64, begin: u64, thread: u64| {
+        let mut one = log(0, 1, &[]);
+        put(&mut one, field::PID, pid);
+        put(&mut one, field::BEGIN_NS, begin);
+        put(&mut one, field::THREAD, thread);
+        one
+    };
+    // The other process is the first to be found, and began later.
+    let logs = [process(50, 3_000, 0), process(60, 2_000, 0), process(60, 4_000, 1), process(70, 2_000, 0)];
+    let run = LogRun::open(folder_with(&logs).path()).unwrap();
+    assert_eq!(run.summary().others, [("here".to_owned(), 50), ("here".to_owned(), 70)]);
+    assert_eq!(run.definitions().locations.len(), 2);
+    assert_eq!(run.definitions().span_ns[0], 2_000);
+}
+
+#[test]
+fn a_rank_has_finished_once_all_of_its_threads_have() {
+    let thread = |rank: u32, thread: u64, state: u32| {
+        let mut one = log(rank, 4, &[]);
+        put(&mut one, field::THREAD, thread);
+        put(&mut one, field::STATE, state.into());
+        one
+    };
+    let logs = [
+        thread(0, 0, state::FINALIZED),
+        thread(0, 1, state::RUNNING),
+        thread(1, 0, state::RUNNING),
+        thread(1, 1, state::FINALIZED),
+        thread(2, 0, state::FINALIZED),
+    ];
+    let run = LogRun::open(folder_with(&logs).path()).unwrap();
+    assert_eq!(
+        (&run.summary().unfinished[..], &run.summary().missing[..]),
+        ([0, 1].as_slice(), [3].as_slice())
+    );
+    let absent = run.definitions().locations.last().unwrap();
+    assert_eq!((absent.name.as_str(), absent.rank, absent.id), ("rank 3", 3, 5));
+}

@@ -386,3 +386,6 @@ fn unpack(data: &mut Bytes<'_>, packed: Packed) -> Result<Vec<u8>, String> {
     };
     found.map_err(|error| format!("a packed section is damaged: {error}"))
 }
+
+#[cfg(test)]
+mod tests;

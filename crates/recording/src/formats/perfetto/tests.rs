@@ -277,3 +277,74 @@ proptest! {
         prop_assert_eq!(whole, intervals.iter().map(|i| i.duration.as_nanos()).sum::<u64>(), "no time is lost");
     }
 }
+
+#[test]
+fn the_top_track_tells_the_limits_of_the_recording() {
+    let described = |recording: &Recording| {
+        let tracks = packets(recording).into_iter().filter_map(|packet| packet.track_descriptor);
+        let tracks: Vec<schema::TrackDescriptor> = tracks.collect();
+        assert!(tracks.iter().all(|track| track.sibling_merge_behavior == Some(schema::NEVER_MERGED)));
+        let of = |name: &str| tracks.iter().find(|track| track.name.as_deref() == Some(name)).cloned();
+        (
+            of("quell: a").unwrap().description.unwrap(),
+            of("steal (windows)").and_then(|track| track.description),
+        )
+    };
+    let mut recording = recording(Vec::new(), vec![interval("steal", 0, 9), interval("nmi", 20, 1)]);
+    recording.manifest.quell = "7.8.9".into();
+    let (top, steal) = described(&recording);
+    assert_eq!(top, "Written by quell 7.8.9.");
+    assert!(steal.unwrap().contains("the hypervisor took net_ns"));
+    recording.manifest.zero_monotonic_ns = None;
+    recording.manifest.cpus[0].lost = 3;
+    recording.manifest.sources = Some(crate::SourcesFacts { lost: 4, ..Default::default() });
+    let (top, _) = described(&recording);
+    for part in ["from the recording's zero", "3 rows of the probe were lost.", "4 intervals were lost."] {
+        assert!(top.contains(part), "{top}");
+    }
+    recording.manifest.sources = Some(crate::SourcesFacts::default());
+    assert!(!described(&recording).0.contains("intervals were lost"));
+}
+
+#[test]
+fn slices_have_categories_to_filter_them_by() {
+    let mut recording = recording(
+        vec![Detour { start: ns(5), duration: ns(1), own: false }],
+        vec![interval("softirq:RCU", 10, 2)],
+    );
+    let quanta = vec![crate::Quantum { start: ns(100), duration: ns(40), work: 3 }];
+    recording.quanta = vec![crate::Quanta { cpu: Cpu(3), quanta }];
+    assert_eq!(at(&slices(&recording), "quantum"), (100, 140, 0));
+    let events = packets(&recording).into_iter().filter_map(|packet| packet.track_event);
+    let found: BTreeMap<String, Vec<String>> =
+        events.filter_map(|event| Some((event.name?, event.categories))).collect();
+    let expected =
+        [("detour", "detours"), ("quantum", "quanta"), ("softirq:RCU", "softirq"), ("watched", "watched")];
+    assert_eq!(found, expected.map(|(name, category)| (name.to_owned(), vec![category.to_owned()])).into());
+}
+
+#[test]
+fn a_simulated_timeline_keeps_the_order_of_its_tracks() {
+    let mut out = Vec::new();
+    let mut timeline = super::Timeline::start(&mut out, "run", "simulated").unwrap();
+    let first = timeline.track(None, "one").unwrap();
+    timeline.counter(None, "two").unwrap();
+    timeline.track(Some(first), "three").unwrap();
+    let label =
+        super::Label { name: "a", category: "compute", notes: &[], arrows_from: &[4], arrow_to: Some(5) };
+    timeline.begin(first, ns(10), &label).unwrap();
+    timeline.end(first, ns(12)).unwrap();
+    let packets = schema::Trace::decode(out.as_slice()).unwrap().packet;
+    let tracks: Vec<_> = packets
+        .iter()
+        .filter_map(|packet| packet.track_descriptor.as_ref())
+        .map(|track| (track.name.clone().unwrap(), track.sibling_order_rank.unwrap()))
+        .collect();
+    let expected = [("run", 0), ("one", 1), ("two", 2), ("three", 3)];
+    assert_eq!(tracks, expected.map(|(name, rank)| (name.to_owned(), rank)));
+    let begin = packets.iter().find_map(|packet| packet.track_event.clone()).unwrap();
+    assert_eq!(
+        (begin.categories, begin.flow_ids, begin.terminating_flow_ids),
+        (vec!["compute".to_owned()], vec![4], vec![5])
+    );
+}
