@@ -250,12 +250,13 @@ class Source:
         return "{" + " ".join(f"if {check(one)} {{ return {one['replacement']}; }}" for one in found) + inner[1:]
 
 
-def write_all(tree: Path, mutants: list[Mutant]) -> set[int]:
-    """Writes every file with its mutants into a clean tree; returns the numbers of those that are in."""
+def write_all(tree: Path, mutants: list[Mutant], wrong: set[int]) -> set[int]:
+    """Writes every file with its mutants, except the wrong ones; returns the numbers of those that are in."""
     used: set[int] = set()
-    files = defaultdict(list)
+    files: dict[str, list[Mutant]] = {one["file"]: [] for one in mutants}
     for one in mutants:
-        files[one["file"]].append(one)
+        if one["number"] not in wrong:
+            files[one["file"]].append(one)
     roots = {str(crate_root(name)) for name in files}
     subprocess.run(["git", "checkout", "--quiet", "--", *roots, *files], cwd=tree, check=True)
     for name, own in files.items():
@@ -293,10 +294,11 @@ def refused(tree: Path, packages: Iterable[str]) -> set[int]:
 def instrument(tree: Path, mutants: list[Mutant]) -> set[int]:
     """Writes what compiles of these mutants into the tree; returns their numbers."""
     packages = {one["package"] for one in mutants}
+    wrong: set[int] = set()
     while True:
-        used = write_all(tree, mutants)
-        wrong = refused(tree, packages)
-        print(f"{len(used)} mutants are in, {len(wrong)} do not compile", flush=True)
-        if not wrong:
+        used = write_all(tree, mutants, wrong)
+        found = refused(tree, packages)
+        print(f"{len(used)} mutants are in, {len(found)} do not compile", flush=True)
+        if not found:
             return used
-        mutants = [one for one in mutants if one["number"] not in wrong]
+        wrong |= found

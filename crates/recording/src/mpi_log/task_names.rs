@@ -1,4 +1,4 @@
-//! Splits the counter of preemptions, `task`, by the tasks that ran meanwhile. The recording of the rank's host names them.
+//! Splits the counter of preemptions, `task`, by the tasks that ran. The recording of the rank's host names them.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};

@@ -60,14 +60,14 @@ fn ranks_are_supported_by_ten_windows_each() {
 }
 
 #[test]
-fn runs_that_failed_or_were_left_out_are_told() {
-    let told = |done, tried, replicates| {
+fn runs_that_failed_or_were_left_out_are_reported() {
+    let reported = |done, tried, replicates| {
         let options = options(100, replicates);
         let support = Support::from_nodes(&nodes(), &options);
         warnings(&[], &options, &support, &[point(1, 100, done)], Resampled { done, tried })
     };
-    assert_eq!(told(8, 8, 8), []);
-    assert_eq!(told(7, 8, 8), [Warning::FewReplicates { done: 7, tried: 8 }]);
-    assert_eq!(told(0, 0, 8), [Warning::NotResampled]);
-    assert_eq!(told(0, 0, 0), []);
+    assert_eq!(reported(8, 8, 8), []);
+    assert_eq!(reported(7, 8, 8), [Warning::FewReplicates { done: 7, tried: 8 }]);
+    assert_eq!(reported(0, 0, 8), [Warning::NotResampled]);
+    assert_eq!(reported(0, 0, 0), []);
 }

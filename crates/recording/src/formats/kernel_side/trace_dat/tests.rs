@@ -350,7 +350,7 @@ fn a_file_of_version_6_has_at_most_64_instances() {
     assert!(read_file(&file(65)).unwrap_err().contains("more than 64 instances"));
 }
 
-/// A file of version 7 with so many instances, and so many sections of options.
+/// A file of version 7 with these numbers of instances and of sections of options.
 fn version_7(buffers: usize, sections: usize, twice: bool) -> Vec<u8> {
     let mut file = [MAGIC, b"7\0\0\x08"].concat();
     file.extend(number(64, 4, false));
