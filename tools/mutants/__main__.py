@@ -125,7 +125,12 @@ class Run:
 
     def output(self, words: list[str]) -> str:
         """What a command in the copy prints."""
-        return subprocess.run(words, cwd=self.tree, check=True, stdout=subprocess.PIPE, text=True).stdout
+        ran = subprocess.run(words, cwd=self.tree, check=False, capture_output=True, text=True)
+        if ran.returncode:
+            # Not the warnings of the changed code, which are many.
+            errors = [line for line in ran.stderr.splitlines() if line.startswith("error")]
+            raise SystemExit("\n".join([f"{' '.join(words)} failed", *(errors or ran.stderr.splitlines()[-20:])]))
+        return ran.stdout
 
     def tests(self) -> list[Test]:
         """Builds the tests, and lists those that need nothing of the machine."""
