@@ -41,8 +41,11 @@ fn adds_up(run: &str, tracked: &Value, ranks: usize) {
     assert_eq!(reported.len(), ranks, "{run}");
     for rank in reported {
         let number = |name: &str| rank[name].as_i64().unwrap();
-        let sum = number("local_ns") + number("amplified_ns") - number("absorbed_ns");
-        assert_eq!(sum - number("noise_without_time_ns"), number("accumulated_ns"), "{run}: {rank}");
+        for part in std::iter::once(rank).chain(rank["by_source"].as_object().unwrap().values()) {
+            let number = |name: &str| part[name].as_i64().unwrap();
+            let sum = number("local_ns") + number("amplified_ns") - number("absorbed_ns");
+            assert_eq!(sum - number("noise_without_time_ns"), number("accumulated_ns"), "{run}: {rank}");
+        }
         assert!(number("compensated_ns") <= number("runtime_ns"), "{run}: {rank}");
     }
 }
