@@ -257,7 +257,7 @@ def write_all(tree: Path, mutants: list[Mutant], wrong: set[int]) -> set[int]:
     for one in mutants:
         if one["number"] not in wrong:
             files[one["file"]].append(one)
-    roots = {str(crate_root(name)) for name in files}
+    roots = {crate_root(name) for name in files}
     subprocess.run(["git", "checkout", "--quiet", "--", *roots, *files], cwd=tree, check=True)
     for name, own in files.items():
         source = Source((tree / name).read_bytes(), own)

@@ -90,14 +90,7 @@ fn each_task_of_a_chain_is_charged_what_it_ran() {
                 .map(|task| 100_000 + draws.below(100 * number + task, 2_000_000))
                 .collect(),
         };
-        let chain = Chain {
-            name: "chain",
-            cpu: last_cpu(),
-            every_ns: 20_000_000,
-            beats: 25,
-            burn_ns,
-            nested: number % 2 == 1,
-        };
+        let chain = Chain::on_last_cpu(burn_ns, number % 2 == 1);
         measure(|attempt| hold_against_chain(dir.path(), &format!("{number}-{attempt}.quell"), &chain));
     }
 }
@@ -183,21 +176,11 @@ fn hold_against_chain(folder: &Path, name: &str, chain: &Chain) -> Result<(), St
     let show = json(folder, &["show", name, "--by", "source", "--json"]);
     let thread =
         show["threads"].as_array().unwrap().iter().find(|thread| thread["tid"] == child.tid).unwrap().clone();
-    let lost = |name: String| {
+    let lost = |source: &str| {
         let mut rows = thread["sources"].as_array().unwrap().iter();
-        let row = rows.find(|row| row["source"] == format!("task:{name}"));
-        row.map_or(0, |row| row["total_ns"].as_u64().unwrap())
+        rows.find(|row| row["source"] == source).map_or(0, |row| row["total_ns"].as_u64().unwrap())
     };
-    for (number, &ran_ns) in ran_ns.iter().enumerate() {
-        let ratio = lost(chain.task(number)) as f64 / ran_ns as f64;
-        if !(0.95..=1.05).contains(&ratio) {
-            return Err(format!(
-                "task {number} of {:?}, nested {}: {ratio:.3} of what it ran",
-                chain.burn_ns, chain.nested
-            ));
-        }
-    }
-    Ok(())
+    chain.hold_against(&ran_ns, lost)
 }
 
 /// Other processes can read and write the container as the header promises, even without any privilege.

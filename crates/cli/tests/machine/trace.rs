@@ -92,14 +92,7 @@ fn each_task_of_a_chain_is_named() {
         for (number, burn_ns) in
             [vec![300_000, 3_000_000], vec![900_000, 200_000, 500_000]].into_iter().enumerate()
         {
-            let chain = Chain {
-                name: "chain",
-                cpu: last_cpu(),
-                every_ns: 20_000_000,
-                beats: 25,
-                burn_ns,
-                nested: number == 1,
-            };
+            let chain = Chain::on_last_cpu(burn_ns, number == 1);
             measure(|attempt| {
                 charged_as_it_ran(dir.path(), mpi, &format!("{mpi}-{number}-{attempt}"), &chain)
             });
@@ -125,16 +118,9 @@ fn charged_as_it_ran(folder: &Path, mpi: &str, name: &str, chain: &Chain) -> Res
     let archived = &read(&folder.join(name))[0];
     let tracked = json(folder, &["track", name, "--json"]);
     let lost_ns = |source: &str| tracked["ranks"][0]["by_source"][source]["local_ns"].as_u64().unwrap_or(0);
-    for (number, &ran_ns) in ran_ns.iter().enumerate() {
-        let source = format!("task:{}", chain.task(number));
-        for (what, ns) in [("archived", archived.noise(&source)), ("tracked", lost_ns(&source))] {
-            let ratio = ns as f64 / ran_ns as f64;
-            if !(0.95..=1.05).contains(&ratio) {
-                return Err(format!("{what}: {ratio:.3} of what {source} of {:?} ran", chain.burn_ns));
-            }
-        }
-    }
-    Ok(())
+    let of_archive = chain.hold_against(&ran_ns, |source| archived.noise(source));
+    of_archive.map_err(|wrong| format!("archived: {wrong}"))?;
+    chain.hold_against(&ran_ns, lost_ns).map_err(|wrong| format!("tracked: {wrong}"))
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use quell_recording::Recording;
 
-use crate::support::node::{median, monotonic_ns, pin, sleep_until, until};
+use crate::support::node::{last_cpu, median, monotonic_ns, pin, sleep_until, until};
 use crate::support::run;
 
 /// Gives the calling thread a name, of arbitrary bytes.
@@ -80,6 +80,25 @@ pub struct Chain {
 }
 
 impl Chain {
+    /// Tasks that take the last CPU every 20 ms, for half a second.
+    pub fn on_last_cpu(burn_ns: Vec<u64>, nested: bool) -> Self {
+        Self { name: "chain", cpu: last_cpu(), every_ns: 20_000_000, beats: 25, burn_ns, nested }
+    }
+
+    /// Compares what a thread lost to each source, `task:NAME`, with what the kernel charged that task in [`Self::run`].
+    pub fn hold_against(&self, ran_ns: &[u64], lost_ns: impl Fn(&str) -> u64) -> Result<(), String> {
+        for (number, &ran_ns) in ran_ns.iter().enumerate() {
+            let ratio = lost_ns(&format!("task:{}", self.task(number))) as f64 / ran_ns as f64;
+            if !(0.95..=1.05).contains(&ratio) {
+                let (tasks, nested) = (&self.burn_ns, self.nested);
+                return Err(format!(
+                    "task {number} of {tasks:?}, nested {nested}: {ratio:.3} of what it ran"
+                ));
+            }
+        }
+        Ok(())
+    }
+
     /// The name of a task.
     pub fn task(&self, number: usize) -> String {
         format!("{}-{number}", self.name)

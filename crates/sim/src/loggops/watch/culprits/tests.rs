@@ -46,6 +46,17 @@ fn clocks() -> RankClocks {
     RankClocks::new((0..u64::from(RANKS)).map(clock).collect(), places).unwrap()
 }
 
+fn run_under(noise: &Noise) -> Run<'_> {
+    Run {
+        net: Network::default(),
+        ranges: &[],
+        rules: Rules::Physical,
+        noise,
+        threads: 1,
+        progress: NO_PROGRESS,
+    }
+}
+
 /// Messages of 100,000 bytes are sent by rendezvous.
 #[test]
 fn what_is_dropped_was_on_no_trail() {
@@ -54,14 +65,7 @@ fn what_is_dropped_was_on_no_trail() {
             let params = Params { ranks: RANKS, bytes, iterations: 6, work_ns: 40_000, ..Params::default() };
             let program = by_name(name, &params).unwrap();
             let noise = Noise::Clocks(clocks());
-            let run = Run {
-                net: Network::default(),
-                ranges: &[],
-                rules: Rules::Physical,
-                noise: &noise,
-                threads: 1,
-                progress: NO_PROGRESS,
-            };
+            let run = run_under(&noise);
             let (outcome, all) = run_for_culprits(&program, &run).unwrap();
             let mut plain = Trails::new(RANKS);
             run_watched(&program, &run, &mut plain).unwrap();
@@ -98,14 +102,7 @@ fn a_hit_is_in_the_phase_that_it_prolongs() {
     let noise = Noise::Clocks(RankClocks::new(vec![clock], places).unwrap());
     let inner = Some("barrier".to_owned());
     let params = Params { ranks: 2, bytes: 1, iterations: 4, work_ns: 100_000, inner, ..Params::default() };
-    let run = Run {
-        net: Network::default(),
-        ranges: &[],
-        rules: Rules::Physical,
-        noise: &noise,
-        threads: 1,
-        progress: NO_PROGRESS,
-    };
+    let run = run_under(&noise);
     let (outcome, culprits) = run_for_culprits(&by_name("bsp", &params).unwrap(), &run).unwrap();
     assert_eq!(outcome.last().1, 4 * 105_500 + 7_000);
     let hit =
