@@ -7,6 +7,7 @@
 
 use quell_recording::{Nanos, Trace};
 use quell_sim::Draws;
+use statrs::distribution::{DiscreteCDF as _, Poisson};
 
 use crate::stats::ascending;
 
@@ -18,6 +19,13 @@ const ENDS: f64 = -0.3;
 /// Maximum Cramér–von Mises statistic of a good fit: exceeded by one in a hundred samples of 25 to 200 excesses with shapes from -0.3 to 0.3
 /// (3,000 drawn of each; Choulakian & Stephens, Technometrics 43, 2001, for other estimators).
 const GOOD: f64 = 0.2;
+/// Number of the longest detours that a fit has to explain each, because the distance hardly notices so few.
+const EXPLAINED: usize = 10;
+/// Minimum probability of as many detours of that length or more as there are, for each of these.
+const UNLIKELY: f64 = 0.001;
+/// Minimum shape of a heavy tail. From 1/2 on, the variance is infinite and a bootstrap of means is inconsistent (Athreya, Annals of Statistics
+/// 15, 1987). The fitted shape is often that much too low.
+const HEAVY: f64 = 0.25;
 /// Maximum shape. From 1 on, the mean is infinite.
 const HEAVIEST: f64 = 0.95;
 
@@ -54,7 +62,23 @@ impl Tail {
         let excesses: Vec<f64> = longest.iter().map(|duration| (duration - threshold) as f64).collect();
         let (shape, scale) = fit(&excesses)?;
         let tail = Self { threshold, shape, scale, count };
-        (tail.distance(&excesses) <= GOOD).then_some(tail)
+        (tail.distance(&excesses) <= GOOD && tail.explains(&excesses)).then_some(tail)
+    }
+
+    /// Whether the longest of these excesses, which ascend, are not too many for this distribution.
+    fn explains(&self, excesses: &[f64]) -> bool {
+        let count = excesses.len() as f64;
+        let likely = |(before, excess): (usize, &f64)| {
+            let expected = count * (1.0 - self.share_below(*excess));
+            // None is expected beyond the end of a tail that ends.
+            Poisson::new(expected).is_ok_and(|number| number.sf(before as u64) >= UNLIKELY)
+        };
+        excesses.iter().rev().take(EXPLAINED).enumerate().all(likely)
+    }
+
+    /// Whether a few of its longest detours can make up most of what a job loses.
+    pub(super) fn is_heavy(&self) -> bool {
+        self.shape > HEAVY
     }
 
     /// The Cramér–von Mises statistic of excesses, which ascend.
@@ -240,6 +264,20 @@ mod tests {
     }
 
     /// Of 10 and 30: mean 20, and the weights are 1 − 0.65 / 2 and 1 − 1.65 / 2.
+    /// P(X > x) = exp(-x). Twenty: one above x has the probability 1 - exp(-m), two 1 - exp(-m) (1 + m), with m = 20 exp(-x).
+    #[test]
+    fn a_fit_explains_each_of_the_longest() {
+        let tail = Tail { threshold: 0, shape: 0.0, scale: 1.0, count: 20 };
+        let explains = |longest: &[f64]| {
+            let rest = std::iter::repeat_n(0.5, 20 - longest.len());
+            tail.explains(&rest.chain(longest.iter().copied()).collect::<Vec<_>>())
+        };
+        assert!(explains(&[9.8]) && !explains(&[10.0]), "0.00110 and 0.00091");
+        assert!(explains(&[6.0, 6.0]) && !explains(&[6.2, 6.2]), "0.00119 and 0.00080");
+        let ends = Tail { shape: -0.5, ..tail };
+        assert!(!ends.explains(&[0.5, 2.0]), "it ends at 2");
+    }
+
     #[test]
     fn a_fit_is_by_weighted_moments() {
         let (shape, scale) = fit(&[10.0, 30.0]).unwrap();
