@@ -24,17 +24,16 @@ impl Symbols {
     fn parse(file: Vec<u8>) -> Self {
         let text = String::from_utf8(file).unwrap_or_default();
         let mut places = Vec::new();
-        let mut at = 0;
-        for line in text.split_inclusive('\n') {
-            let mut words = line.split_ascii_whitespace();
-            if let (Some(address), Some("t" | "T" | "w" | "W"), Some(name)) =
-                (words.next(), words.next(), words.next())
+        for line in text.lines() {
+            // Address, kind, name, and of a module's function the module.
+            if let Some((address, line)) = line.split_once(' ')
+                && let Some(("t" | "T" | "w" | "W", name)) = line.split_once(' ')
                 && let Ok(address @ 1..) = u64::from_str_radix(address, 16)
-                && let Some(column) = line.find(name)
             {
-                places.push((address, (at + column) as u32, name.len() as u16));
+                let name = name.split_ascii_whitespace().next().unwrap_or_default();
+                let at = name.as_ptr().addr() - text.as_ptr().addr();
+                places.push((address, at as u32, name.len() as u16));
             }
-            at += line.len();
         }
         places.sort_unstable();
         Self { text, places, known: HashMap::new() }

@@ -92,6 +92,8 @@ impl Recorder {
     /// [`KernelError`], for instance where this user lacks a privilege.
     pub fn start(plan: Plan) -> Result<Self, KernelError> {
         crate::libbpf_log::keep();
+        // The kernel takes a tenth of a second to write its functions' names: as long as the rest takes until they are needed.
+        let symbols = std::thread::spawn(Symbols::read);
         let kernel = Btf::from_vmlinux().map_err(|_| KernelError::NoTypes)?;
         let cpus = possible_cpus()?;
         if let Some(&cpu) = plan.cpus.iter().find(|cpu| cpu.0 >= cpus) {
@@ -100,8 +102,9 @@ impl Recorder {
         if plan.follow && in_pid_namespace() {
             return Err(KernelError::PidNamespace);
         }
-        let symbols = Symbols::read();
-        let (open, missing, steal) = open(&kernel, cpus, &plan, &symbols)?;
+        let mut open = open()?;
+        let symbols = symbols.join().unwrap_or_default();
+        let (missing, steal) = adapt(&mut open, &kernel, cpus, &plan, &symbols)?;
         let mut skeleton = open.load().map_err(|e| KernelError::refused("the programs", &e))?;
         let ringed: Vec<Cpu> = if plan.follow { (0..cpus).map(Cpu).collect() } else { plan.cpus.clone() };
         let ring_bytes = ring_bytes(ringed.len());
@@ -249,17 +252,21 @@ impl Recorder {
     }
 }
 
-/// Opens the object and adapts it to this kernel and plan.
-fn open(
+fn open() -> Result<OpenRecorderSkel<'static>, KernelError> {
+    // libbpf needs storage that outlives the skeleton. It is leaked: a few words per recording.
+    let place: &'static mut MaybeUninit<OpenObject> = Box::leak(Box::new(MaybeUninit::uninit()));
+    RecorderSkelBuilder::default().open(place).map_err(|e| KernelError::refused("the programs", &e))
+}
+
+/// Adapts the object to this kernel and plan. Returns what is missing, and whether stolen time is seen.
+fn adapt(
+    open: &mut OpenRecorderSkel<'_>,
     kernel: &Btf<'_>,
     cpus: u32,
     plan: &Plan,
     symbols: &Symbols,
-) -> Result<(OpenRecorderSkel<'static>, Vec<String>, bool), KernelError> {
-    // libbpf needs storage that outlives the skeleton. It is leaked: a few words per recording.
-    let place: &'static mut MaybeUninit<OpenObject> = Box::leak(Box::new(MaybeUninit::uninit()));
+) -> Result<(Vec<String>, bool), KernelError> {
     let refused = |e: libbpf_rs::Error| KernelError::refused("the programs", &e);
-    let mut open = RecorderSkelBuilder::default().open(place).map_err(refused)?;
     let only_followed = ["sched_process_fork", "sched_process_exec", "sched_migrate_task"];
     let wanted = |hook: &str| match hook {
         "task" | "begin_here" => plan.adopt,
@@ -290,7 +297,7 @@ fn open(
     if !steal {
         missing.push("prev_steal_time: what the hypervisor takes is not seen".into());
     }
-    Ok((open, missing, steal))
+    Ok((missing, steal))
 }
 
 fn ring_bytes(cpus: usize) -> u32 {

@@ -2,7 +2,7 @@
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 
 use fs_err as fs;
 
@@ -39,8 +39,9 @@ pub fn used_by(command: &[String], selection: Option<&str>) -> Result<Used, MpiE
     for word in command.iter().flat_map(|word| word.split_whitespace()) {
         programs.extend(elf(word).filter(|program| !programs.contains(program)));
     }
-    let linked = programs.iter().find_map(|program| linked(program));
-    let doubts = programs.iter().filter_map(|program| doubt(program)).collect();
+    let asked: Vec<_> = programs.iter().map(|program| (program, libraries(program))).collect();
+    let linked = asked.iter().find_map(|(program, answer)| linked(program, answer.as_ref()?));
+    let doubts = asked.iter().filter_map(|(program, answer)| doubt(program, answer.as_ref())).collect();
     let wrapper = match (selection, &linked) {
         (Some(_), _) => wrapper(selection)?,
         (None, Some(linked)) => wrapper_from_library(&linked.library)?,
@@ -64,14 +65,13 @@ fn elf(word: &str) -> Option<PathBuf> {
     (start == *b"\x7fELF").then_some(path)
 }
 
-/// The libraries that the dynamic linker would load for a program; `None` if it loads none.
-fn libraries(program: &Path) -> Option<String> {
-    let output = Command::new("ldd").arg(program).stdin(Stdio::null()).output().ok()?;
-    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+/// Asks for the libraries that the dynamic linker would load for a program. It fails for a program that loads none. `None` without `ldd`.
+fn libraries(program: &Path) -> Option<Output> {
+    Command::new("ldd").arg(program).stdin(Stdio::null()).output().ok()
 }
 
-fn linked(program: &Path) -> Option<Linked> {
-    let library = mpi_among(&libraries(program)?)?;
+fn linked(program: &Path, libraries: &Output) -> Option<Linked> {
+    let library = mpi_among(&String::from_utf8_lossy(&libraries.stdout))?;
     Some(Linked { program: program.to_owned(), library })
 }
 
@@ -94,15 +94,14 @@ fn mpi_among(libraries: &str) -> Option<PathBuf> {
 }
 
 /// The reason why no library can be loaded into a program, if there is one.
-fn doubt(program: &Path) -> Option<String> {
+fn doubt(program: &Path, libraries: Option<&Output>) -> Option<String> {
     use std::os::unix::fs::PermissionsExt as _;
     let shown = program.display();
     let mode = program.metadata().map(|facts| facts.permissions().mode()).unwrap_or(0);
     if mode & 0o6000 != 0 {
         return Some(format!("{shown} runs as another user or group (setuid, setgid)"));
     }
-    let linker = Command::new("ldd").arg(program).stdin(Stdio::null()).output().ok()?;
-    (!linker.status.success()).then(|| format!("{shown} is linked statically"))
+    (!libraries?.status.success()).then(|| format!("{shown} is linked statically"))
 }
 
 /// The family of a library, by its name: libmpi.so.12 is the name of Intel MPI's and MVAPICH's.

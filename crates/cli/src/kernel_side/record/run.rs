@@ -8,6 +8,8 @@ use quell_kernel::Recorder;
 use quell_node::clock::monotonic_ns;
 use quell_node::probe::{Plan, RowSource as _, Status};
 use quell_recording::{Nanos, Progress, Writer};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::kernel_side::Rows;
 use crate::printer::Printer;
@@ -55,7 +57,7 @@ impl<'a> Run<'a> {
         let longest = self.longest.min(rows.drain_interval());
         let (mut sleep, mut flushed) = (SHORTEST, 0);
         loop {
-            std::thread::sleep(sleep);
+            self.pause(sleep);
             let over = self.over(writer.interval_rows(), rows.recorder());
             let now = monotonic_ns();
             if over {
@@ -76,6 +78,18 @@ impl<'a> Run<'a> {
             }
             let by_rate = Duration::try_from_secs_f64(sleep.as_secs_f64() * 0.25 / fill).unwrap_or(longest);
             sleep = by_rate.clamp(SHORTEST, longest);
+        }
+    }
+
+    /// Waits this long, or until the command ends.
+    fn pause(&self, length: Duration) {
+        let command = self.child.as_ref().and_then(|child| Pid::from_raw(child.id() as i32));
+        match command.map(|command| pidfd_open(command, PidfdFlags::empty())) {
+            Some(Ok(command)) => {
+                let longest = Timespec::try_from(length).ok();
+                let _ = poll(&mut [PollFd::new(&command, PollFlags::IN)], longest.as_ref());
+            }
+            _ => std::thread::sleep(length),
         }
     }
 
