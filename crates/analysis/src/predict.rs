@@ -179,7 +179,8 @@ pub enum PredictError {
 /// Statistics 17, 1989; wrapped around the end: Politis & Romano 1992), places the ranks anew and runs every scale.
 /// Each block begins where the last detours are as old as at the end of the block before it (matched blocks: Carlstein et al., Bernoulli 4,
 /// 1998), and the longest detours get durations from a generalised Pareto tail that is fitted to them (Pickands, Annals of Statistics 3, 1975;
-/// Hosking & Wallis, Technometrics 29, 1987).
+/// Hosking & Wallis, Technometrics 29, 1987). Without such a tail, or with a heavy one, there is on average one more detour as long as the longest
+/// (Garwood, Biometrika 28, 1936).
 ///
 /// The interval is the percentile interval of the replicates' slowdowns (Efron 1981), narrowed around their median by the share of their
 /// variance that comes from the limited number of phases, and widened to contain the prediction. It is absent where its upper end is

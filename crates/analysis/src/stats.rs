@@ -5,6 +5,7 @@
 
 mod durations;
 mod order;
+mod poisson;
 mod ranks;
 mod student;
 
@@ -13,6 +14,7 @@ pub use order::{
     MAD_TO_SIGMA, ascending, median, median_absolute_deviation, median_high, median_low, nearest_rank,
     nearest_rank_in_counts, type7_higher, type7_lower, type7_nearest,
 };
+pub use poisson::poisson_at_least;
 pub use ranks::signed_rank_p;
 pub use student::{mean_half_width, student_t};
 

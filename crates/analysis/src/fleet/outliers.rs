@@ -10,8 +10,9 @@ use super::summary::ALL;
 use super::sums::Sums;
 use super::{NodeSummary, duration_bands};
 use crate::Warning;
+use crate::stats::poisson_at_least;
 use describe::describe;
-use score::{Ordered, anscombe, chance_of, chance_of_maximum};
+use score::{Ordered, anscombe, chance_of_maximum};
 
 /// Minimum number of nodes for a typical value.
 pub const FEWEST_NODES: usize = 8;
@@ -306,7 +307,7 @@ impl<'a> Column<'a> {
         let mean = -(without / count).ln();
         let odd = |cell: &Cell| {
             let expected = mean * (cell.node.watched_s / self.watched_s.max(f64::MIN_POSITIVE)).max(0.0);
-            chance_of(cell.sums.active, expected) < least_chance
+            poisson_at_least(cell.sums.active, expected) < least_chance
         };
         self.cells.iter().map(odd).collect()
     }

@@ -1,7 +1,5 @@
 //! The distance of a value from the typical one, by robust statistics that a few outliers do not move.
 
-use statrs::function::gamma::gamma_lr;
-
 use crate::stats::{MAD_TO_SIGMA, ascending, median, median_absolute_deviation, type7_lower};
 
 /// The 90 % and 75 % points of the standard normal distribution.
@@ -54,17 +52,6 @@ pub(in crate::fleet) fn anscombe(count: f64) -> f64 {
     2.0 * (count + 0.375).sqrt()
 }
 
-/// The probability of `count` or more if `mean` are expected by chance alone (Poisson).
-pub(in crate::fleet) fn chance_of(count: u32, mean: f64) -> f64 {
-    if count == 0 || mean.is_nan() {
-        1.0
-    } else if mean <= 0.0 {
-        0.0
-    } else {
-        gamma_lr(f64::from(count), mean)
-    }
-}
-
 /// The probability of a maximum above `value`, from the maxima of all nodes. Their upper tail is modelled as a power law whose exponent the 90 %
 /// and 97 % points give (Hill's estimate by quantiles, so that outliers have no influence). For an exponential tail this is conservative.
 pub(in crate::fleet) fn chance_of_maximum(value: f64, maxima: &Ordered) -> f64 {
@@ -88,13 +75,6 @@ mod tests {
         assert!((clean.median() - odd.median()).abs() <= 1.0);
         assert!(odd.spread() < 1.6 * clean.spread(), "{} {}", odd.spread(), clean.spread());
         assert_eq!(Ordered::new([].into_iter()).median(), 0.0);
-    }
-
-    #[test]
-    fn poisson_tails_are_right() {
-        assert!((chance_of(1, 0.01) - 0.009_950_17).abs() < 1e-7);
-        assert!((chance_of(3, 1.0) - 0.080_301_4).abs() < 1e-6);
-        assert_eq!((chance_of(0, 5.0), chance_of(2, 0.0)), (1.0, 0.0));
     }
 
     #[test]
