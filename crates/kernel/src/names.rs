@@ -26,8 +26,8 @@ impl Symbols {
         let mut places = Vec::new();
         for line in text.lines() {
             // Address, kind, name, and of a module's function the module.
-            if let Some((address, line)) = line.split_once(' ')
-                && let Some(("t" | "T" | "w" | "W", name)) = line.split_once(' ')
+            if let Some((address, rest)) = line.split_once(' ')
+                && let Some(("t" | "T" | "w" | "W", name)) = rest.split_once(' ')
                 && let Ok(address @ 1..) = u64::from_str_radix(address, 16)
             {
                 let name = name.split_ascii_whitespace().next().unwrap_or_default();

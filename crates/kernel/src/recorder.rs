@@ -92,7 +92,7 @@ impl Recorder {
     /// [`KernelError`], for instance where this user lacks a privilege.
     pub fn start(plan: Plan) -> Result<Self, KernelError> {
         crate::libbpf_log::keep();
-        // The kernel takes a tenth of a second to write its functions' names: as long as the rest takes until they are needed.
+        // In a thread of its own, because the kernel takes up to a tenth of a second to list its functions.
         let symbols = std::thread::spawn(Symbols::read);
         let kernel = Btf::from_vmlinux().map_err(|_| KernelError::NoTypes)?;
         let cpus = possible_cpus()?;

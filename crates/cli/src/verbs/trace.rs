@@ -7,7 +7,6 @@ mod run_summary;
 
 use std::ffi::OsString;
 use std::io::ErrorKind;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use quell_kernel::{Plan, container};
@@ -59,15 +58,10 @@ pub fn run(args: &Trace, printer: Printer) -> anyhow::Result<ExitCode> {
 }
 
 fn trace(args: &Trace, folder: &Folder, printer: Printer) -> anyhow::Result<u8> {
+    let used = mpi::used_by(&args.command, args.mpi.as_deref())?;
+    let library = library(&used, folder, printer)?;
     let wanted = Plan { follow: true, adopt: true, own_work: args.own_work, ..Plan::default() };
-    // Side by side, because the kernel checks the programs for as long as the compilers and linkers take.
-    let (tracer, kernel) = std::thread::scope(|scope| {
-        let tracer = scope.spawn(|| tracer(args, folder, printer));
-        let kernel = KernelSide::start(args.sources, wanted, printer);
-        (tracer.join(), kernel)
-    });
-    let (used, library) = tracer.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-    let kernel = kernel?;
+    let kernel = KernelSide::start(args.sources, wanted, printer)?;
     let mut loading = Loading { library, variables: variables(args, folder)? };
     let code = match kernel {
         KernelSide::Known(rows) => {
@@ -96,15 +90,8 @@ fn trace(args: &Trace, folder: &Folder, printer: Printer) -> anyhow::Result<u8> 
     Ok(run_summary::report(args, folder, &used, &nodes, made, code, printer))
 }
 
-/// The command's MPI, and the tracer for it.
-fn tracer(args: &Trace, folder: &Folder, printer: Printer) -> anyhow::Result<(Used, PathBuf)> {
-    let used = mpi::used_by(&args.command, args.mpi.as_deref())?;
-    let library = library(&used, folder, printer)?;
-    Ok((used, library))
-}
-
 /// Puts the tracer for this MPI into the run's folder, where every host sees it.
-fn library(used: &Used, folder: &Folder, printer: Printer) -> anyhow::Result<PathBuf> {
+fn library(used: &Used, folder: &Folder, printer: Printer) -> anyhow::Result<std::path::PathBuf> {
     let Built { path, fresh } = mpi::build(&mpi::TRACER, &used.wrapper, &mpi_cache()?)?;
     if fresh {
         let wrapper = &used.wrapper;

@@ -71,7 +71,8 @@ fn libraries(program: &Path) -> Option<Output> {
 }
 
 fn linked(program: &Path, libraries: &Output) -> Option<Linked> {
-    let library = mpi_among(&String::from_utf8_lossy(&libraries.stdout))?;
+    let listed = libraries.status.success().then(|| String::from_utf8_lossy(&libraries.stdout))?;
+    let library = mpi_among(&listed)?;
     Some(Linked { program: program.to_owned(), library })
 }
 

@@ -1,5 +1,6 @@
 //! A recording of the kernel alone, while it runs.
 
+use std::os::fd::OwnedFd;
 use std::process::Child;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -55,9 +56,10 @@ impl<'a> Run<'a> {
     ) -> Result<(), quell_recording::Error> {
         let step = Step::recording(printer, self.plan.duration, None);
         let longest = self.longest.min(rows.drain_interval());
+        let command = self.command();
         let (mut sleep, mut flushed) = (SHORTEST, 0);
         loop {
-            self.pause(sleep);
+            pause(sleep, command.as_ref());
             let over = self.over(writer.interval_rows(), rows.recorder());
             let now = monotonic_ns();
             if over {
@@ -81,16 +83,10 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Waits this long, or until the command ends.
-    fn pause(&self, length: Duration) {
-        let command = self.child.as_ref().and_then(|child| Pid::from_raw(child.id() as i32));
-        match command.map(|command| pidfd_open(command, PidfdFlags::empty())) {
-            Some(Ok(command)) => {
-                let longest = Timespec::try_from(length).ok();
-                let _ = poll(&mut [PollFd::new(&command, PollFlags::IN)], longest.as_ref());
-            }
-            _ => std::thread::sleep(length),
-        }
+    /// The command, to wait for; `None` without one, and on kernels without pidfds.
+    fn command(&self) -> Option<OwnedFd> {
+        let pid = Pid::from_raw(self.child.as_ref()?.id() as i32)?;
+        pidfd_open(pid, PidfdFlags::empty()).ok()
     }
 
     /// Whether the command has ended; without a command, whether the time is up or a stop was requested.
@@ -117,6 +113,13 @@ impl<'a> Run<'a> {
         }
         false
     }
+}
+
+/// Waits this long, or until the command ends.
+fn pause(length: Duration, command: Option<&OwnedFd>) {
+    let Some(command) = command else { return std::thread::sleep(length) };
+    let longest = Timespec::try_from(length).ok();
+    let _ = poll(&mut [PollFd::new(command, PollFlags::IN)], longest.as_ref());
 }
 
 /// Processes that are followed because they asked for it, and that come and go.
