@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import bisect
 import json
+import math
 import shutil
 import subprocess
 import sys
@@ -239,7 +240,8 @@ class Studio:
             )
             points = document["points"]
             ranks = [point["ranks"] for point in points]
-            low, high = zip(*(point["ci95_percent"] for point in points))
+            # The band has a gap where the interval is not resolved.
+            low, high = zip(*(point["ci95_percent"] or (math.nan, math.nan) for point in points))
             axes.fill_between(ranks, [max(value, 0.05) for value in low], high, color=colour, alpha=0.18, linewidth=0)
             axes.plot(ranks, [point["slowdown_percent"] for point in points], color=colour, label=label, linewidth=1.8)
         limit = document["supported_ranks"]
