@@ -292,7 +292,8 @@ mod measured {
         assert!(usage.ru_maxrss < 200 << 10, "{} KiB resident", usage.ru_maxrss);
         let show = json(folder, &["show", name, "--json"]);
         let (found, lost) = (show["cpus"][0]["detours"].as_u64().unwrap(), show["lost"].as_u64().unwrap());
-        assert!(found >= 1_000_000, "{found} found, {lost} lost");
+        // It ends soon after the count, however fast the probe is: a ring has 2^20 rows.
+        assert!((1_000_000..4_000_000).contains(&found), "{found} found, {lost} lost");
         assert_eq!(lost > 0, show["warnings"].to_string().contains("rows-lost"), "{show}");
         // A clock that jitters by more than 5 ns fills the rings faster than they are emptied.
         if lost == 0 || found > 1_500_000 { Ok(()) } else { Err(format!("{found} found, {lost} lost")) }

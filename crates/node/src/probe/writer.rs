@@ -158,7 +158,8 @@ impl<'a> Stream<'a> {
         for index in 0..self.probes.len() {
             let ring = &self.probes[index].ring;
             let mut drained = 0;
-            loop {
+            // A probe may fill its ring as fast as it is emptied, and the other tasks of this thread must not wait for that.
+            while drained < ring.capacity() {
                 let room = BATCH_ROWS - self.detours.len() - self.quanta.len();
                 let rows = ring.drain(room as u64, |row| self.take(index, row));
                 drained += rows;
