@@ -83,19 +83,24 @@ fn blame<'a>(
 }
 
 /// If the intervals took more than the detour lasted, each is reduced in proportion, because it is not known which end of which
-/// clock was wrong. The remainder of rounding goes to the largest.
+/// clock was wrong. What rounding leaves goes, ns by ns, to those that it took most from, so that none gets more than it had.
 fn scale_to_duration(parts: &mut [Part], duration: u64) {
     let total: u128 = parts.iter().map(|part| u128::from(part.ns)).sum();
     if total <= u128::from(duration) {
         return;
     }
-    let mut given = 0;
+    let mut rounded: Vec<(u128, &mut Part)> = Vec::with_capacity(parts.len());
+    let mut left = duration;
     for part in parts.iter_mut() {
-        part.ns = (u128::from(part.ns) * u128::from(duration) / total) as u64;
-        given += part.ns;
+        let share = u128::from(part.ns) * u128::from(duration);
+        part.ns = (share / total) as u64;
+        left -= part.ns;
+        rounded.push((share % total, part));
     }
-    if let Some(largest) = parts.iter_mut().max_by_key(|part| part.ns) {
-        largest.ns += duration - given;
+    rounded.sort_by_key(|(rest, _)| std::cmp::Reverse(*rest));
+    // Each lost less than 1 ns, so fewer are left than there are parts.
+    for (_, part) in rounded.into_iter().take(left as usize) {
+        part.ns += 1;
     }
 }
 
@@ -125,6 +130,14 @@ mod tests {
         let joined = join(&trace(1_000, vec![detour(100, 100)]), &intervals, 20);
         assert_eq!(joined.blames[0].parts.iter().map(|p| p.ns).collect::<Vec<_>>(), [50, 50]);
         assert_eq!(joined.blames[0].left_ns, 0);
+    }
+
+    #[test]
+    fn rounding_gives_no_source_more_than_it_had() {
+        // 66 + 125 + 1 ns in a detour of 191: rounded down they are 65, 124 and 0.
+        let intervals = [tick(0, 66), softirq("RCU", 66, 125), softirq("TIMER", 191, 1)];
+        let joined = join(&trace(1_000, vec![detour(0, 191)]), &intervals, 1);
+        assert_eq!(joined.blames[0].parts.iter().map(|p| p.ns).collect::<Vec<_>>(), [66, 124, 1]);
     }
 
     #[test]
