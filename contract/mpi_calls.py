@@ -65,13 +65,14 @@ CALLS = (
     Calls("Isendrecv Isendrecv_replace", large=True, since=4),
     # Requests.
     Calls("Start Startall"),
-    Calls("Parrived Pready Pready_range Pready_list", traced=False),
+    Calls("Parrived Pready Pready_range Pready_list", since=4),
     Calls("Wait Waitall Waitany Waitsome Test Testall Testany Testsome"),
     Calls("Request_free Cancel Request_get_status", burned=False),
     # Communicators.
     Calls("Comm_dup Comm_dup_with_info Comm_idup Comm_split Comm_split_type Comm_create Comm_create_group"),
     Calls("Comm_idup_with_info", since=4),
-    Calls("Comm_create_from_group Comm_spawn Comm_spawn_multiple Comm_accept Comm_connect", traced=False),
+    Calls("Comm_create_from_group", traced=False),
+    Calls("Comm_spawn Comm_spawn_multiple Comm_accept Comm_connect"),
     Calls("Comm_free Comm_disconnect"),
     Calls("Cart_create Cart_sub Graph_create Dist_graph_create Dist_graph_create_adjacent"),
     Calls("Intercomm_create Intercomm_merge"),
@@ -83,16 +84,28 @@ CALLS = (
     Calls("Win_create_dynamic", burned=False),
     Calls("Win_free Win_fence"),
     Calls(
-        "Win_start Win_complete Win_post Win_wait Win_test Win_lock Win_lock_all Win_unlock Win_unlock_all",
-        traced=False,
+        "Win_start Win_complete Win_post Win_wait Win_test Win_lock Win_lock_all Win_unlock Win_unlock_all "
+        "Win_flush Win_flush_all Win_flush_local Win_flush_local_all Win_sync",
     ),
-    Calls("Win_flush Win_flush_all Win_flush_local Win_flush_local_all Win_sync", traced=False),
-    Calls("File_open File_close"),
-    Calls("File_sync", traced=False),
+    Calls("File_open File_close File_sync"),
+    Calls("File_set_size File_preallocate File_set_view", burned=False),
     Calls(
         "File_read_all File_read_at_all File_read_ordered File_write_all File_write_at_all File_write_ordered",
-        traced=False,
         large=True,
+    ),
+    Calls(
+        "File_read File_read_at File_read_shared File_write File_write_at File_write_shared "
+        "File_iread File_iread_at File_iread_all File_iread_at_all File_iread_shared "
+        "File_iwrite File_iwrite_at File_iwrite_all File_iwrite_at_all File_iwrite_shared "
+        "File_read_all_begin File_read_at_all_begin File_read_ordered_begin "
+        "File_write_all_begin File_write_at_all_begin File_write_ordered_begin",
+        burned=False,
+        large=True,
+    ),
+    Calls(
+        "File_read_all_end File_read_at_all_end File_read_ordered_end "
+        "File_write_all_end File_write_at_all_end File_write_ordered_end",
+        burned=False,
     ),
 )
 

@@ -4,11 +4,6 @@
  * large counts. */
 #include "trace.h"
 
-static void begun(struct log *log)
-{
-	put(log, QUELL_TRACE_COLLECTIVE_BEGIN, 0, 0, NULL, 0);
-}
-
 static void posted(struct log *log, const struct comm *comm, uint64_t id)
 {
 	PUT(log, QUELL_TRACE_COLLECTIVE_POSTED, 0, comm->number, id);

@@ -5,11 +5,6 @@
 
 #include <stdlib.h>
 
-static void begun(struct log *log)
-{
-	put(log, QUELL_TRACE_COLLECTIVE_BEGIN, 0, 0, NULL, 0);
-}
-
 static void created(struct log *log, struct comm *parent, MPI_Comm made, enum call call)
 {
 	uint32_t count = comm_count(parent);
@@ -115,9 +110,12 @@ static uint32_t place_of(const void *handle, bool take)
 	return comm;
 }
 
-#define HANDLE(handle) ((const void *)(uintptr_t)(handle))
+void collective_on(struct log *log, const void *handle)
+{
+	put_collective(log, place_of(handle, false), QUELL_BARRIER, -1, 0, 0, NULL);
+}
 
-#define WINDOW(name, params, args) TRACED(name, params, args, begun(log), placed(log, HANDLE(*win), comm))
+#define WINDOW(name, params, args) TRACED(name, params, args, begun(log), placed(log, ADDRESS(*win), comm))
 #define WINDOWS(NAME, SIZE, UNIT)                                                                                                     \
 	WINDOW(NAME(Win_create), (void *base, MPI_Aint size, UNIT unit, MPI_Info info, MPI_Comm comm, MPI_Win *win),                  \
 	       (base, size, unit, info, comm, win))                                                                                   \
@@ -133,12 +131,12 @@ WINDOWS(LARGE_, MPI_Aint, MPI_Aint)
 #endif
 WINDOW(Win_create_dynamic, (MPI_Info info, MPI_Comm comm, MPI_Win *win), (info, comm, win))
 TRACED(File_open, (MPI_Comm comm, const char *name, int mode, MPI_Info info, MPI_File *file), (comm, name, mode, info, file), begun(log),
-       placed(log, HANDLE(*file), comm))
+       placed(log, ADDRESS(*file), comm))
 
 /* With MPI_MODE_NOPRECEDE, which all ranks then pass, no rank has operations before the fence, and none waits for the others. */
 TRACED(Win_fence, (int assertion, MPI_Win win), (assertion, win), bool waits = !(assertion & MPI_MODE_NOPRECEDE); if (waits) begun(log),
-       if (waits) put_collective(log, place_of(HANDLE(win), false), QUELL_BARRIER, -1, 0, 0, NULL))
-TRACED(Win_free, (MPI_Win *win), (win), begun(log); uint32_t comm = place_of(HANDLE(*win), true),
+       if (waits) collective_on(log, ADDRESS(win)))
+TRACED(Win_free, (MPI_Win *win), (win), begun(log); uint32_t comm = place_of(ADDRESS(*win), true),
        put_collective(log, comm, QUELL_DESTROY, -1, 0, 0, NULL))
-TRACED(File_close, (MPI_File *file), (file), begun(log); uint32_t comm = place_of(HANDLE(*file), true),
+TRACED(File_close, (MPI_File *file), (file), begun(log); uint32_t comm = place_of(ADDRESS(*file), true),
        put_collective(log, comm, QUELL_DESTROY, -1, 0, 0, NULL))

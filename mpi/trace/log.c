@@ -17,7 +17,6 @@
 #include <unistd.h>
 
 #include "node.h"
-#include "quell_metrics_read.h"
 
 #define PIECE (2u << 20)
 #define LIMIT (4ull << 30)
@@ -177,11 +176,13 @@ struct range {
 };
 
 /* Reads the thread's counters; returns the range of sources that could be read. */
-static struct range read_noise(const struct log *log, uint64_t now[QUELL_TRACE_SOURCES])
+static struct range read_noise(struct log *log, uint64_t now[QUELL_TRACE_SOURCES])
 {
 	struct range known = { QUELL_KINDS, QUELL_KINDS };
-	if (log->slot && !quell_metrics_read_some(log->slot, QUELL_EVERY_KIND, (unsigned long long *)now))
+	if (log->slot && !quell_metrics_read_new(log->slot, QUELL_EVERY_KIND, (unsigned long long *)now, &log->seen))
 		known.from = 0;
+	else
+		log->seen = (struct quell_levels){ { ~0ull, ~0ull } };
 	if (injected_ns) {
 		now[QUELL_TRACE_INJECTED] = injected_ns();
 		known.to = QUELL_TRACE_SOURCES;
@@ -295,6 +296,11 @@ void log_edge(struct log *log, enum quell_trace_kind kind, uint32_t region)
 {
 	uint64_t now[QUELL_TRACE_SOURCES], changed[QUELL_TRACE_SOURCES];
 	unsigned mask = 0, words = 0;
+	/* Mostly nothing has struck since the last event. */
+	if (log->slot && !injected_ns && quell_metrics_is_old(log->slot, log->seen)) {
+		put(log, kind, 0, region, NULL, 0);
+		return;
+	}
 	struct range known = read_noise(log, now);
 	for (unsigned source = known.from; source < known.to; source++) {
 		uint64_t noise_ns = now[source] - log->from_ns[source];

@@ -24,14 +24,23 @@ void put_posted(struct log *log, uint32_t comm, int from, int tag, uint64_t requ
 		PUT(log, QUELL_TRACE_POSTED, 0, tag == MPI_ANY_TAG ? QUELL_TRACE_UNKNOWN : (uint32_t)tag, two(comm, peer), request);
 }
 
+/* The size of a message, in bytes. Where the header shows the field, it is read without a call. */
+static uint64_t received(const MPI_Status *status)
+{
+#if defined(OPEN_MPI)
+	return status->_ucount;
+#elif defined(MPICH_NUMVERSION)
+	return (uint64_t)((unsigned)status->count_hi_and_cancelled >> 1) << 32 | (unsigned)status->count_lo;
+#else
+	MPI_Count bytes = 0;
+	return REAL(Get_elements_x)(status, BYTE, &bytes) == MPI_SUCCESS && bytes > 0 ? (uint64_t)bytes : 0;
+#endif
+}
+
 void put_status(struct log *log, uint32_t comm, const MPI_Status *status, const uint64_t *request)
 {
-	MPI_Count bytes = 0;
-	if (status->MPI_SOURCE < 0)
-		return;
-	if (REAL(Get_elements_x)(status, BYTE, &bytes) != MPI_SUCCESS || bytes < 0)
-		bytes = 0;
-	put_recv(log, comm, status->MPI_SOURCE, (uint32_t)status->MPI_TAG, (uint64_t)bytes, request);
+	if (status->MPI_SOURCE >= 0)
+		put_recv(log, comm, status->MPI_SOURCE, (uint32_t)status->MPI_TAG, received(status), request);
 }
 
 void put_collective(struct log *log, uint32_t comm, unsigned operation, int root, uint64_t sent, uint64_t received, const uint64_t *request)

@@ -21,6 +21,7 @@
 #include <time.h>
 
 #include "../trace_log.h"
+#include "quell_metrics_read.h"
 
 /* ---- The MPI (entry.c) ---- */
 
@@ -81,6 +82,7 @@ struct log {
 	uint32_t region;    /* region of the current call */
 	uint32_t phase;     /* region of the current phase, or 0 */
 	const void *slot;   /* in the metric container, or NULL */
+	struct quell_levels seen; /* of the slot, when its counters were last read */
 	uint64_t from_ns[QUELL_TRACE_SOURCES];  /* the counters when the log began: noise before that is not the run's */
 	uint64_t noise_ns[QUELL_TRACE_SOURCES]; /* as last written */
 	char *window;
@@ -93,9 +95,17 @@ struct log {
 	char path[];
 };
 
+/* A thread's line from the TSC to CLOCK_MONOTONIC (now.c). */
+struct line {
+	uint64_t tsc, ns; /* where it begins */
+	uint64_t slope;   /* ns a tick, in units of 2^-32 */
+	uint64_t ticks;   /* for how long it holds: 0 without a line */
+};
+
 struct thread {
 	struct log *log;
 	int depth; /* nesting depth of calls: only the outermost are the program's */
+	struct line line;
 };
 
 extern __thread struct thread mine __attribute__((tls_model("initial-exec")));
@@ -104,11 +114,15 @@ extern bool tracing;
 /* Whether several threads may be in the MPI at the same time. */
 extern bool threaded;
 
+uint64_t now_anew(void);
+
+/* CLOCK_MONOTONIC, in half the time of clock_gettime(). */
 static inline uint64_t now_ns(void)
 {
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+	uint64_t ticks = __builtin_ia32_rdtsc() - mine.line.tsc;
+	if (__builtin_expect(ticks < mine.line.ticks, 1))
+		return mine.line.ns + (ticks * mine.line.slope >> 32);
+	return now_anew();
 }
 
 bool log_grow(struct log *log);
@@ -311,8 +325,20 @@ void put_recv(struct log *log, uint32_t comm, int from, uint32_t tag, uint64_t b
 void put_posted(struct log *log, uint32_t comm, int from, int tag, uint64_t request);
 void put_collective(struct log *log, uint32_t comm, unsigned operation, int root, uint64_t sent, uint64_t received,
 		    const uint64_t *request);
+/* A blocking collective begins. */
+static inline void begun(struct log *log)
+{
+	put(log, QUELL_TRACE_COLLECTIVE_BEGIN, 0, 0, NULL, 0);
+}
+
 /* Records the message that a status describes. */
 void put_status(struct log *log, uint32_t comm, const MPI_Status *status, const uint64_t *request);
+
+/* ---- Windows and files (create.c) ---- */
+
+#define ADDRESS(handle) ((const void *)(uintptr_t)(handle))
+/* Records a collective of the ranks of a window or a file that no rank leaves before all have come. */
+void collective_on(struct log *log, const void *handle);
 
 /* ---- Neighbour collectives (neighbor.c) ---- */
 

@@ -1,7 +1,9 @@
 //! Reduces what noise did to an MPI run to a size for a page: the figures of ranks are in columns, and only some of many ranks and sources
 //! are drawn.
 
-use quell_analysis::track::{Findings, RunSource, Tracked, TrackedPath, TrackedRank, TrackedSource};
+use quell_analysis::track::{
+    EagerLimit, Findings, RunSource, Tracked, TrackedPath, TrackedRank, TrackedSource, UnknownWait,
+};
 use quell_recording::cut;
 use serde::Serialize;
 
@@ -33,6 +35,8 @@ pub(super) struct Run<'a> {
     /// Number of ranks of the run; `ranks` has some of them.
     all_ranks: usize,
     counted: bool,
+    eager_limits: &'a [EagerLimit],
+    unknown_waits: &'a [UnknownWait],
     sources: Vec<Source>,
     ranks: Ranks,
     paths: Vec<Path>,
@@ -97,6 +101,8 @@ impl<'a> Run<'a> {
             hosts: hosts.len(),
             all_ranks: tracked.ranks.len(),
             counted: !tracked.compensated_runtime_by_source_ns.is_empty(),
+            eager_limits: &tracked.eager_limits,
+            unknown_waits: &tracked.unknown_waits,
             sources: sources(tracked, &drawn),
             ranks: Ranks::new(&drawn),
             paths: tracked.paths.iter().filter(lost).take(MOST_PATHS).map(Path::new).collect(),

@@ -37,12 +37,26 @@ pub struct Tracked {
     /// From which size on sends counted as waiting for their receivers. Empty if the run sent no messages.
     #[serde(default)]
     pub eager_limits: Vec<EagerLimit>,
+    /// Calls that may have waited for other ranks in ways that the archive does not show, the longest first: their time counts as work.
+    #[serde(default)]
+    pub unknown_waits: Vec<UnknownWait>,
     /// The places in the program with noise, the costliest first.
     pub paths: Vec<TrackedPath>,
     /// Number of the program's events that were read: calls, messages, collectives; not noise counters.
     pub events: u64,
     /// Defects of the archive.
     pub findings: Findings,
+}
+
+/// Calls of one kind that may have waited for other ranks in ways that the archive does not show. Times in ns.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct UnknownWait {
+    /// The call, as `MPI_File_write_all`.
+    pub call: String,
+    /// Number of calls, of all ranks.
+    pub calls: u64,
+    /// The time in them.
+    pub time_ns: i64,
 }
 
 /// The effect of noise on a rank. Times in ns.
@@ -188,10 +202,23 @@ pub(super) fn tracked<R: Run + ?Sized, W: Watch + ?Sized>(engine: &Engine<'_, R,
             .collect(),
         own_work_ns: engine.events.own_work_ns(),
         eager_limits: engine.limits.rows(),
+        unknown_waits: unknown_waits(engine),
         paths: paths(engine),
         events: engine.events.read(),
         findings: engine.findings.clone(),
     }
+}
+
+fn unknown_waits<R: Run + ?Sized, W: Watch + ?Sized>(engine: &Engine<'_, R, W>) -> Vec<UnknownWait> {
+    let mut by_name: BTreeMap<String, (u64, i64)> = BTreeMap::new();
+    for (region, (calls, time)) in &engine.unshown {
+        let sum = by_name.entry(engine.region(*region)).or_default();
+        *sum = (sum.0 + calls, sum.1.saturating_add(*time));
+    }
+    let mut waits: Vec<UnknownWait> =
+        by_name.into_iter().map(|(call, (calls, time_ns))| UnknownWait { call, calls, time_ns }).collect();
+    waits.sort_by_key(|wait| -wait.time_ns);
+    waits
 }
 
 /// The source with most of an account's noise; the first of equals.

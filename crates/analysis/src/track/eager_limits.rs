@@ -15,6 +15,10 @@ use super::event_reader::{MessageKey, OperationId};
 const ASSUMED: u64 = 4096;
 /// Minimum number of sends that waited for a limit below them.
 const FEWEST_WAITS: u64 = 3;
+/// Where a call waits for several things, a receiver counts as the last only if it came this long after the others, in ns, and this many
+/// times as long as the call then took to end. A message of the others, on its way until then, is shorter.
+const CLEARLY_LATER_NS: i64 = 20_000;
+const CLEARLY_LATER_TAILS: i64 = 4;
 /// Sizes that share a class differ by an eighth at most; the classes end at powers of two, as limits do.
 const CLASSES_OF_AN_OCTAVE: u32 = 3;
 
@@ -37,8 +41,8 @@ pub struct EagerLimit {
     /// The largest message that is sent without waiting for its receiver.
     #[column(title = "eager up to", zero)]
     pub limit_bytes: u64,
-    /// Where it comes from: `given` (an option or a preset), `measured` (a file of `quell bench loggp`), `learned` from this run's own sends, or
-    /// `assumed` because they show none.
+    /// Where it comes from: `given` (an option or a preset), `learned` from this run's own sends, `measured` by `quell bench loggp`, or `assumed`
+    /// because nothing shows it.
     #[column]
     pub origin: String,
     /// Number of sends that showed whether they waited.
@@ -59,10 +63,30 @@ pub(super) enum Way {
 
 const WAYS: [(Way, &str); 2] = [(Way::OneHost, "one host"), (Way::DifferentHosts, "different hosts")];
 
+/// The largest messages, in bytes, that were eager in a measurement: between ranks of one host, and of different hosts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MeasuredLimits {
+    /// Between ranks of one host.
+    pub one_host: Option<u64>,
+    /// Between ranks of different hosts.
+    pub different_hosts: Option<u64>,
+}
+
+impl MeasuredLimits {
+    fn of(self, way: Way) -> Option<u64> {
+        match way {
+            Way::OneHost => self.one_host,
+            Way::DifferentHosts => self.different_hosts,
+        }
+    }
+}
+
 /// The eager limits by which a run is read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EagerLimits {
     given: Option<GivenLimit>,
+    /// What `bench loggp` measured there, for ranks of one host, and of different hosts: it holds where the run shows nothing.
+    measured: MeasuredLimits,
     /// Of messages between ranks of one host, and of different hosts.
     ways: [Learned; 2],
 }
@@ -79,25 +103,42 @@ struct Learned {
 
 impl Learned {
     /// The assumed limit, if it is between the largest size that is eager and the smallest that waits; otherwise the nearer of the two.
-    fn limit(&self) -> u64 {
+    fn limit(&self, assumed: u64) -> u64 {
         let most = self.waiting.map_or(u64::MAX, |bytes| bytes.saturating_sub(1));
-        ASSUMED.max(self.eager.unwrap_or(0)).min(most)
+        assumed.max(self.eager.unwrap_or(0)).min(most)
     }
 
     /// Whether the run shows the limit, or that the assumed one is wrong.
-    fn is_known(&self) -> bool {
-        (self.eager.is_some() && self.waiting.is_some()) || self.limit() != ASSUMED
+    fn is_known(&self, assumed: u64) -> bool {
+        (self.eager.is_some() && self.waiting.is_some()) || self.limit(assumed) != assumed
     }
 }
 
 impl EagerLimits {
-    pub(super) fn new(given: Option<GivenLimit>) -> Self {
-        Self { given, ways: [Learned::default(); 2] }
+    pub(super) fn new(given: Option<GivenLimit>, measured: MeasuredLimits) -> Self {
+        Self { given, measured, ways: [Learned::default(); 2] }
+    }
+
+    fn limit(&self, way: Way) -> u64 {
+        let assumed = self.measured.of(way).unwrap_or(ASSUMED);
+        self.ways[way as usize].limit(assumed)
+    }
+
+    /// Where the limit of a way comes from.
+    fn origin(&self, way: Way) -> &'static str {
+        let measured = self.measured.of(way);
+        if self.ways[way as usize].is_known(measured.unwrap_or(ASSUMED)) {
+            "learned"
+        } else if measured.is_some() {
+            "measured"
+        } else {
+            "assumed"
+        }
     }
 
     /// Whether a send of this size may wait for its receiver.
     pub(super) fn may_wait(&self, way: Way, bytes: u64) -> bool {
-        bytes > self.given.map_or_else(|| self.ways[way as usize].limit(), |given| given.bytes)
+        bytes > self.given.map_or_else(|| self.limit(way), |given| given.bytes)
     }
 
     /// Each limit that a message of the run was subject to.
@@ -113,16 +154,16 @@ impl EagerLimits {
                 waiting_bytes: None,
             }];
         }
-        let used = WAYS.iter().map(|(way, name)| (&self.ways[*way as usize], *name));
-        let row = |(learned, between): (&Learned, &str)| EagerLimit {
+        let used = WAYS.iter().map(|(way, name)| (&self.ways[*way as usize], *way, *name));
+        let row = |(learned, way, between): (&Learned, Way, &str)| EagerLimit {
             between: between.into(),
-            limit_bytes: learned.limit(),
-            origin: if learned.is_known() { "learned" } else { "assumed" }.into(),
+            limit_bytes: self.limit(way),
+            origin: self.origin(way).into(),
             sends: learned.sends,
             eager_bytes: learned.eager,
             waiting_bytes: learned.waiting,
         };
-        used.filter(|(learned, _)| learned.messages > 0).map(row).collect()
+        used.filter(|(learned, ..)| learned.messages > 0).map(row).collect()
     }
 }
 
@@ -135,19 +176,28 @@ pub(super) struct Sent {
     pub entered: i64,
 }
 
-/// The call of a blocking send, or the call that completed another. Times in ns.
+/// The call of a blocking send, or a call that completed sends. Times in ns.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Left {
     pub entered: i64,
     pub left: i64,
-    /// It did nothing else, and did not poll.
-    pub alone: bool,
+    pub others: Others,
 }
 
-/// A receive, as its receiver knows it. Times in ns.
+/// What a call may have waited for other than the receivers of its sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Others {
+    Nothing,
+    /// For messages, of which the last was sent then.
+    Message(i64),
+    /// It polled, or waited for something whose time does not show.
+    Unknown,
+}
+
+/// How a receiver came to MPI. Times in ns.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Came {
-    /// When the receiver entered the call that posted it.
+    /// When it entered the call that posted the receive, or the first of those that posted something and followed one another at once.
     pub entered: i64,
     /// When its call before that had ended: until then it may have advanced messages that it was not receiving yet.
     pub before: i64,
@@ -156,8 +206,55 @@ pub(super) struct Came {
 /// One end of a message whose other end was not processed yet. A receive whose posting is unknown shows nothing.
 #[derive(Clone, Copy, Debug)]
 enum End {
-    Sent(Sent, Left),
+    /// A send, and the number of the call that it ended in.
+    Sent(Sent, u64),
     Came(Option<Came>),
+}
+
+/// A call that ended sends.
+#[derive(Clone, Copy, Debug)]
+struct Call {
+    call: Left,
+    /// Number of its sends, and of those whose receivers are not known yet.
+    sends: usize,
+    open: usize,
+    /// When the last of the receivers came that came before it ended, with the largest send to that receiver if it shows anything.
+    last: Option<(i64, Option<Sent>)>,
+    /// When the one before came.
+    before_last: i64,
+}
+
+impl Call {
+    /// Notes a receiver that came before the call ended.
+    fn came(&mut self, at: i64, shown: Option<Sent>) {
+        match &mut self.last {
+            Some((last, largest)) if *last == at => {
+                let bytes = |sent: &Option<Sent>| sent.map_or(0, |sent| sent.bytes);
+                if bytes(&shown) > bytes(largest) {
+                    *largest = shown;
+                }
+            }
+            Some((last, _)) if *last > at => self.before_last = self.before_last.max(at),
+            last => {
+                self.before_last = last.map_or(self.before_last, |(last, _)| last);
+                *last = Some((at, shown));
+            }
+        }
+    }
+
+    /// The send whose receiver the call waited for, if that is what it waited for last.
+    fn waited(&self) -> Option<Sent> {
+        let (at, sent) = self.last?;
+        let others = match self.call.others {
+            Others::Unknown => return None,
+            Others::Nothing if self.sends == 1 => return sent.filter(|_| at > self.call.entered),
+            Others::Nothing => self.before_last,
+            Others::Message(sent) => self.before_last.max(sent),
+        };
+        let later = at.saturating_sub(others.max(self.call.entered));
+        let tail = self.call.left.saturating_sub(at);
+        sent.filter(|_| later >= CLEARLY_LATER_NS.max(tail.saturating_mul(CLEARLY_LATER_TAILS)))
+    }
 }
 
 /// Messages of a class of sizes.
@@ -175,6 +272,9 @@ struct Class {
 #[derive(Debug, Default)]
 pub(super) struct Evidence {
     ends: FxHashMap<MessageKey, End>,
+    /// Calls that ended before all their receivers were known, by number.
+    calls: FxHashMap<u64, Call>,
+    numbers: u64,
     /// Non-blocking sends that are not complete.
     pub pending: FxHashMap<OperationId, Sent>,
     classes: [BTreeMap<u64, Class>; 2],
@@ -188,47 +288,80 @@ fn class_of(bytes: u64) -> u64 {
 }
 
 impl Evidence {
-    /// Notes the end of a send's call, or of the call that completed it.
-    pub fn left(&mut self, sent: Sent, left: Left) {
-        match self.ends.remove(&sent.key) {
-            Some(End::Came(came)) => self.judge(sent, left, came),
-            _ => drop(self.ends.insert(sent.key, End::Sent(sent, left))),
+    /// Notes the end of a call that made blocking sends, or completed others.
+    pub fn left(&mut self, sends: &[Sent], call: Left) {
+        let mut ended = Call { call, sends: sends.len(), open: 0, last: None, before_last: i64::MIN };
+        for sent in sends {
+            match self.ends.remove(&sent.key) {
+                Some(End::Came(came)) => self.judge(&mut ended, *sent, came),
+                _ => {
+                    ended.open += 1;
+                    self.ends.insert(sent.key, End::Sent(*sent, self.numbers));
+                }
+            }
+        }
+        if ended.open == 0 {
+            self.conclude(&ended);
+        } else {
+            self.calls.insert(self.numbers, ended);
+            self.numbers += 1;
         }
     }
 
     /// Notes that a receive was posted.
     pub fn came(&mut self, key: MessageKey, came: Option<Came>) {
-        match self.ends.remove(&key) {
-            Some(End::Sent(sent, left)) => self.judge(sent, left, came),
-            _ => drop(self.ends.insert(key, End::Came(came))),
+        let Some(End::Sent(sent, number)) = self.ends.remove(&key) else {
+            self.ends.insert(key, End::Came(came));
+            return;
+        };
+        let Some(mut call) = self.calls.remove(&number) else { return };
+        self.judge(&mut call, sent, came);
+        call.open -= 1;
+        if call.open == 0 {
+            self.conclude(&call);
+        } else {
+            self.calls.insert(number, call);
         }
     }
 
-    fn judge(&mut self, sent: Sent, call: Left, came: Option<Came>) {
-        let Sent { way, bytes, entered, .. } = sent;
-        let new = Class { least: bytes, most: bytes, messages: 0, eager: 0, waited: 0 };
-        let class = self.classes[way as usize].entry(class_of(bytes)).or_insert(new);
-        class.least = class.least.min(bytes);
-        class.most = class.most.max(bytes);
+    fn judge(&mut self, ended: &mut Call, sent: Sent, came: Option<Came>) {
+        let class = self.class(&sent);
+        class.least = class.least.min(sent.bytes);
+        class.most = class.most.max(sent.bytes);
         class.messages += 1;
+        let Some(came) = came else {
+            ended.call.others = Others::Unknown;
+            return;
+        };
         // While the receiver was in MPI, the message may have advanced without its receive.
-        let Some(came) = came.filter(|came| came.before < entered && came.entered > entered) else { return };
-        if call.left < came.entered {
+        let shows = came.before < sent.entered && came.entered > sent.entered;
+        if ended.call.left >= came.entered {
+            ended.came(came.entered, shows.then_some(sent));
+        } else if shows {
             class.eager += 1;
-        } else if call.alone && came.entered > call.entered {
-            class.waited += 1;
         }
     }
 
-    /// The limits that contradict the fewest sends.
-    pub fn limits(&self) -> EagerLimits {
-        EagerLimits { given: None, ways: [0, 1].map(|way| learned(&self.classes[way])) }
+    fn conclude(&mut self, call: &Call) {
+        if let Some(sent) = call.waited() {
+            self.class(&sent).waited += 1;
+        }
+    }
+
+    fn class(&mut self, sent: &Sent) -> &mut Class {
+        let new = Class { least: sent.bytes, most: sent.bytes, messages: 0, eager: 0, waited: 0 };
+        self.classes[sent.way as usize].entry(class_of(sent.bytes)).or_insert(new)
+    }
+
+    /// The limits that contradict the fewest sends; where these show nothing, the measured ones.
+    pub fn limits(&self, measured: MeasuredLimits) -> EagerLimits {
+        EagerLimits { given: None, measured, ways: [0, 1].map(|way| learned(&self.classes[way])) }
     }
 
     /// Whether two sets of limits disagree on a message of the run.
     pub fn distinguishes(&self, one: &EagerLimits, other: &EagerLimits) -> bool {
         WAYS.iter().any(|(way, _)| {
-            let [one, other] = [one, other].map(|limits| limits.ways[*way as usize].limit());
+            let [one, other] = [one, other].map(|limits| limits.limit(*way));
             let (low, high) = (one.min(other), one.max(other));
             self.classes[*way as usize]
                 .values()
@@ -290,7 +423,7 @@ mod tests {
             )
         };
         let learned = learned(&classes.iter().map(class).collect());
-        (learned.limit(), learned.is_known(), learned.eager, learned.waiting)
+        (learned.limit(ASSUMED), learned.is_known(ASSUMED), learned.eager, learned.waiting)
     }
 
     #[test]
@@ -312,6 +445,25 @@ mod tests {
         assert_eq!(limit(&[(1024, 90, 40), (2048, 30, 2)]), (4096, false, Some(2048), None));
     }
 
+    fn unread(given: Option<GivenLimit>) -> EagerLimits {
+        EagerLimits::new(given, MeasuredLimits::default())
+    }
+
+    #[test]
+    fn a_measured_limit_holds_where_the_run_shows_nothing() {
+        let measured = MeasuredLimits { one_host: Some(256), different_hosts: None };
+        let limits = |learned| {
+            let limits = EagerLimits { ways: [learned; 2], ..EagerLimits::new(None, measured) };
+            limits.rows().into_iter().map(|row| (row.limit_bytes, row.origin)).collect::<Vec<_>>()
+        };
+        let shows = |eager, waiting| Learned { messages: 1, sends: 9, eager, waiting };
+        let row = |bytes: u64, origin: &str| (bytes, origin.to_owned());
+        assert_eq!(limits(shows(None, None)), [row(256, "measured"), row(4096, "assumed")]);
+        assert_eq!(limits(shows(Some(8), None)), [row(256, "measured"), row(4096, "assumed")]);
+        assert_eq!(limits(shows(Some(512), None)), [row(512, "learned"), row(4096, "assumed")]);
+        assert_eq!(limits(shows(Some(8), Some(64))), [row(63, "learned"), row(63, "learned")]);
+    }
+
     const KEY: MessageKey = MessageKey {
         channel: super::super::event_reader::Channel { comm: 0, from: 0, to: 1, tag: 0 },
         number: 0,
@@ -322,13 +474,13 @@ mod tests {
     /// The number of messages, of eager sends and of sends that waited, whichever end is known first.
     fn shows(left: Left, came: Option<Came>) -> (u64, u64, u64) {
         let mut sent_first = Evidence::default();
-        sent_first.left(SENT, left);
+        sent_first.left(&[SENT], left);
         sent_first.came(KEY, came);
         let mut came_first = Evidence::default();
         came_first.came(KEY, came);
-        came_first.left(SENT, left);
+        came_first.left(&[SENT], left);
         let [one, other] = [sent_first, came_first].map(|evidence| {
-            assert!(evidence.ends.is_empty() && evidence.classes[0].is_empty());
+            assert!(evidence.ends.is_empty() && evidence.calls.is_empty() && evidence.classes[0].is_empty());
             let class = evidence.classes[1][&1024];
             assert_eq!((class.least, class.most), (1000, 1000));
             (class.messages, class.eager, class.waited)
@@ -339,7 +491,7 @@ mod tests {
 
     #[test]
     fn a_send_shows_whether_it_waited_if_its_receiver_came_during_it_or_later() {
-        let left = Left { entered: 100, left: 150, alone: true };
+        let left = Left { entered: 100, left: 150, others: Others::Nothing };
         let came = |entered, before| Some(Came { entered, before });
         let (eager, waited, nothing) = ((1, 1, 0), (1, 0, 1), (1, 0, 0));
         assert_eq!(shows(left, came(151, 50)), eager, "it ended before its receiver came");
@@ -349,29 +501,61 @@ mod tests {
         assert_eq!(shows(left, came(120, 99)), waited);
         assert_eq!(shows(left, came(120, 100)), nothing, "the receiver was in MPI");
         assert_eq!(shows(left, None), nothing);
-        let among_others = Left { alone: false, ..left };
-        assert_eq!(shows(among_others, came(120, 50)), nothing);
-        assert_eq!(shows(among_others, came(151, 50)), eager);
+        for others in [Others::Unknown, Others::Message(50)] {
+            let among_others = Left { others, ..left };
+            assert_eq!(shows(among_others, came(120, 50)), nothing, "it is not clearly the last");
+            assert_eq!(shows(among_others, came(151, 50)), eager);
+        }
         // The call that completed it began later, and the receiver came before.
         let completed = Left { entered: 120, ..left };
         assert_eq!(shows(completed, came(120, 50)), nothing);
         assert_eq!(shows(completed, came(121, 50)), waited);
     }
 
+    /// Whether the send of this many bytes is found to have waited, in a call from 0 to 110 us that waited for a message sent at `message` us and
+    /// for the receivers of 8 B and 1,000 B, which came at these times.
+    fn waited(message: i64, came: [i64; 2]) -> Vec<u64> {
+        let number = |number| MessageKey { number, ..KEY };
+        let sends =
+            [(0, 8), (1, 1000)].map(|(at, bytes)| Sent { key: number(at), bytes, entered: 0, ..SENT });
+        let left = Left { entered: 0, left: 110_000, others: Others::Message(message * 1000) };
+        let mut evidence = Evidence::default();
+        evidence.left(&sends, left);
+        for (at, came) in (0..).zip(came) {
+            evidence.came(number(at), Some(Came { entered: came * 1000, before: -1 }));
+        }
+        assert!(evidence.ends.is_empty() && evidence.calls.is_empty());
+        let classes = evidence.classes[1].values();
+        classes.filter(|class| class.waited > 0).map(|class| class.most).collect()
+    }
+
+    #[test]
+    fn of_several_causes_of_a_call_the_last_shows_that_it_waited() {
+        assert_eq!(waited(0, [10, 105]), [1000]);
+        assert_eq!(waited(0, [105, 10]), [8]);
+        assert_eq!(waited(0, [105, 105]), [1000], "of one receiver's the largest");
+        assert_eq!(waited(0, [105, 111]), [8], "the other did not wait");
+        assert_eq!(waited(0, [111, 112]), [] as [u64; 0], "neither waited");
+        assert_eq!(waited(106, [10, 105]), [] as [u64; 0], "it waited for the message");
+        assert_eq!(waited(90, [10, 105]), [] as [u64; 0], "the message may have been on its way");
+        assert_eq!(waited(0, [10, 80]), [] as [u64; 0], "something else made it last");
+        assert_eq!(waited(0, [60, 84]), [] as [u64; 0], "no clear last");
+    }
+
     #[test]
     fn limits_differ_only_if_a_message_is_on_different_sides_of_them() {
         let limits = |limit: u64| {
             let learned = Learned { waiting: Some(limit + 1), ..Learned::default() };
-            EagerLimits { given: None, ways: [Learned::default(), learned] }
+            EagerLimits { ways: [Learned::default(), learned], ..unread(None) }
         };
         let differ = |sizes: &[u64], one: u64, other: u64| {
             let mut evidence = Evidence::default();
             for bytes in sizes {
-                evidence.judge(
-                    Sent { bytes: *bytes, ..SENT },
-                    Left { entered: 0, left: 0, alone: true },
-                    None,
+                evidence.left(
+                    &[Sent { bytes: *bytes, ..SENT }],
+                    Left { entered: 0, left: 0, others: Others::Nothing },
                 );
+                evidence.came(KEY, None);
             }
             let both = [(one, other), (other, one)]
                 .map(|(one, other)| evidence.distinguishes(&limits(one), &limits(other)));
@@ -387,11 +571,11 @@ mod tests {
 
     #[test]
     fn a_send_may_wait_above_the_limit_of_its_way() {
-        let given = EagerLimits::new(Some(GivenLimit { bytes: 100, measured: true }));
+        let given = unread(Some(GivenLimit { bytes: 100, measured: true }));
         assert!(!given.may_wait(Way::OneHost, 100) && given.may_wait(Way::OneHost, 101));
         assert_eq!(given.rows()[0].origin, "measured");
         let far = Learned { messages: 3, eager: Some(9000), ..Learned::default() };
-        let learned = EagerLimits { given: None, ways: [Learned::default(), far] };
+        let learned = EagerLimits { ways: [Learned::default(), far], ..unread(None) };
         assert!(!learned.may_wait(Way::DifferentHosts, 9000) && learned.may_wait(Way::DifferentHosts, 9001));
         assert!(!learned.may_wait(Way::OneHost, 4096) && learned.may_wait(Way::OneHost, 4097));
         let rows = learned.rows();

@@ -2,7 +2,7 @@
 //! until it is available. If it cannot become available any more, it is reported and the location continues without it.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 use std::sync::Arc;
 
 use quell_recording::mpi::{Definitions, Run, UNKNOWN};
@@ -37,6 +37,8 @@ pub(super) struct Engine<'a, R: Run + ?Sized, W: Watch + ?Sized> {
     pub collectives: Collectives,
     pub paths: Paths,
     pub findings: Findings,
+    /// For each region, the number and the time in ns of calls that may have waited in a way that their events do not show.
+    pub unshown: BTreeMap<u32, (u64, i64)>,
     /// The shortest waits of the run, or so far.
     pub shortest: ShortestWaits,
     /// The sizes from which on sends may wait for their receivers.
@@ -84,6 +86,7 @@ impl<'a, R: Run + ?Sized, W: Watch + ?Sized> Engine<'a, R, W> {
             collectives: Collectives::new(sources + 1),
             paths: Paths::new(sources + 1),
             findings: Findings::default(),
+            unshown: BTreeMap::new(),
             shortest,
             limits,
             evidence,
@@ -176,7 +179,7 @@ impl<'a, R: Run + ?Sized, W: Watch + ?Sized> Engine<'a, R, W> {
         let now = place.now;
         if begins_call {
             place.ledger.enter(now);
-            place.call = Some(Call::new(region, path, now, Some(place.stack.len())));
+            place.begin_call(Call::new(region, path, now, Some(place.stack.len())));
         } else if place.call.is_none() {
             place.ledger.close_interval(now);
         }
@@ -256,11 +259,11 @@ impl<'a, R: Run + ?Sized, W: Watch + ?Sized> Engine<'a, R, W> {
         let frame = place.stack.last().copied();
         if let (Some(depth), Some(frame)) = (depth, frame) {
             place.ledger.enter_late();
-            place.call = Some(Call::new(region, frame.path, frame.entered, Some(depth)));
+            place.begin_call(Call::new(region, frame.path, frame.entered, Some(depth)));
         } else {
             let path = place.path();
             place.ledger.enter(place.now);
-            place.call = Some(Call::new(UNKNOWN, path, place.now, None));
+            place.begin_call(Call::new(UNKNOWN, path, place.now, None));
         }
     }
 

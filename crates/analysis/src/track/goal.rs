@@ -14,7 +14,7 @@ mod sequence;
 
 use quell_recording::mpi::Run;
 use quell_sim::goal::{BuildError, Schedule, ScheduleBuilder, Severity, check};
-use quell_sim::loggops::{self, Network, Noise, Rules, RunError};
+use quell_sim::loggops::{self, NamedNetwork, Noise, Rules, RunError};
 use quell_sim::pattern::PatternError;
 
 use emit::Emitter;
@@ -30,6 +30,9 @@ const MOST_NAMED: usize = 100;
 /// Maximum number of operations of a schedule that is made here: some 4 GiB.
 const MOST_OPERATIONS: u64 = 200_000_000;
 
+/// Eager limits, in bytes, that a schedule may need to finish: those of common MPIs, and no limit.
+const EAGER_LIMITS: [u64; 3] = [4096, 65_536, 1 << 62];
+
 /// The number of ranks that replace the traced ones, and the seed of their work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extrapolation {
@@ -44,9 +47,11 @@ pub struct Extrapolation {
 pub struct Replayable {
     /// The schedule.
     pub schedule: Schedule,
-    /// Its duration without noise on the default network, in ns.
+    /// Its duration without noise, in ns.
     pub quiet_ns: u64,
-    /// Whether it finishes only if no send waits for its receiver, whatever its size.
+    /// The network on which it takes that long: the requested one, with a larger eager limit if it does not finish otherwise.
+    pub network: NamedNetwork,
+    /// Whether it does not finish with the network's own eager limit, because its sends must not wait for their receivers.
     pub needs_buffers: bool,
     /// What was omitted.
     pub skipped: SkippedEvents,
@@ -113,13 +118,15 @@ pub enum GoalError {
     Stuck(String),
 }
 
-/// The run as a schedule, of its own ranks or of another number. `progress` is called now and then with the number of processed events.
+/// The run as a schedule, of its own ranks or of another number, for a network. `progress` is called now and then with the number of processed
+/// events.
 ///
 /// # Errors
 /// If the run is empty or too large, if its schedule would not finish, or if it is to be extrapolated and is not regular.
 pub fn goal<R: Run + ?Sized>(
     run: &mut R,
     extrapolation: Option<Extrapolation>,
+    network: &NamedNetwork,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Replayable, GoalError> {
     let mut skipped = SkippedEvents::default();
@@ -136,8 +143,9 @@ pub fn goal<R: Run + ?Sized>(
             (schedule, Some(regular.describe(to.ranks)))
         }
     };
-    let (quiet_ns, needs_buffers) = prove(&schedule)?;
-    Ok(Replayable { schedule, quiet_ns, needs_buffers, skipped, grid })
+    let (quiet_ns, proved) = prove(&schedule, network)?;
+    let needs_buffers = proved.network.eager_limit != network.network.eager_limit;
+    Ok(Replayable { schedule, quiet_ns, network: proved, needs_buffers, skipped, grid })
 }
 
 /// The schedule of the traced ranks.
@@ -179,19 +187,20 @@ fn as_it_was(sequences: &[Sequence], matching: &Matching) -> Result<Schedule, Go
     if operations == 0 { Err(GoalError::Empty) } else { Ok(builder.finish()?) }
 }
 
-/// Plays the schedule without noise, to prove that it finishes. Returns when, and whether that requires that no send waits for its receiver.
-fn prove(schedule: &Schedule) -> Result<(u64, bool), GoalError> {
+/// Plays the schedule without noise, to prove that it finishes. Returns when, and on which network: with the least eager limit that it needs.
+fn prove(schedule: &Schedule, network: &NamedNetwork) -> Result<(u64, NamedNetwork), GoalError> {
     let findings = check(schedule);
     if let Some(finding) = findings.list().iter().find(|finding| finding.severity == Severity::Error) {
         return Err(GoalError::Stuck(finding.to_string()));
     }
     let mut stuck = None;
-    for (needs_buffers, net) in
-        [(false, Network::default()), (true, Network { eager_limit: u64::MAX, ..Network::default() })]
-    {
+    let own = network.network.eager_limit;
+    let larger = EAGER_LIMITS.into_iter().filter(|limit| *limit > own);
+    for limit in std::iter::once(own).chain(larger) {
+        let network = network.with_eager_limit(limit);
         let quiet = loggops::Run {
-            net,
-            ranges: &[],
+            net: network.network,
+            ranges: &network.ranges,
             rules: Rules::Physical,
             noise: &Noise::None,
             threads: 1,
@@ -199,7 +208,7 @@ fn prove(schedule: &Schedule) -> Result<(u64, bool), GoalError> {
         };
         let outcome = loggops::run(schedule, &quiet)?;
         match outcome.stuck {
-            None => return Ok((outcome.last().1, needs_buffers)),
+            None => return Ok((outcome.last().1, network)),
             Some(why) => stuck = Some(why),
         }
     }

@@ -30,9 +30,9 @@ mod waiting;
 use quell_recording::mpi::Run;
 use quell_sim::loggops::NamedNetwork;
 
-pub use document::{Tracked, TrackedPath, TrackedRank, TrackedSource};
+pub use document::{Tracked, TrackedPath, TrackedRank, TrackedSource, UnknownWait};
 use eager_limits::Evidence;
-pub use eager_limits::{EagerLimit, EagerLimits, GivenLimit};
+pub use eager_limits::{EagerLimit, EagerLimits, GivenLimit, MeasuredLimits};
 pub use findings::{Count, Findings};
 pub use goal::{Extrapolation, GoalError, Irregular, Replayable, SkippedEvents, goal};
 pub use own_work::NoiseOnly;
@@ -106,6 +106,8 @@ pub struct Given {
     pub network: Option<NamedNetwork>,
     /// Its eager limit. Without one, the run's own sends show it.
     pub eager_limit: Option<GivenLimit>,
+    /// Eager limits that hold where the run's own sends show none.
+    pub measured_limits: MeasuredLimits,
 }
 
 /// What one reading of a run learns for the next.
@@ -138,12 +140,12 @@ pub fn track<R: Run, E, W: Watch + ?Sized>(
 ) -> Result<Reading, E> {
     let watch = &mut OnlyProgress(watch);
     let network = given.network.as_ref();
-    let assumed = EagerLimits::new(given.eager_limit);
+    let assumed = EagerLimits::new(given.eager_limit, given.measured_limits);
     let unread = |limits| Learned { shortest: ShortestWaits::default(), limits };
     let evidence = given.eager_limit.is_none().then(Evidence::default);
     let (mut reading, evidence) = read(&mut open()?, network, unread(assumed.clone()), evidence, watch);
     if let Some(evidence) = evidence {
-        let limits = evidence.limits();
+        let limits = evidence.limits(given.measured_limits);
         if evidence.distinguishes(&assumed, &limits) {
             (reading, _) = read(&mut open()?, network, unread(limits), None, watch);
         } else {

@@ -1,7 +1,8 @@
 //! The state of one location while its events are processed.
 
 use super::collectives::CollectiveId;
-use super::eager_limits::Sent;
+use super::eager_limits::{Came, Sent};
+use super::event_reader::polls_again;
 use super::ledger::Ledger;
 use super::messages::MessageId;
 use super::paths;
@@ -26,6 +27,8 @@ pub(super) struct Call {
     pub region: u32,
     pub path: u32,
     pub entered: i64,
+    /// How the location came to MPI for this call.
+    pub came: Came,
     /// Number of regions that are open around it; the call ends when the stack is back at this depth. `None` if no region surrounds the communication.
     pub depth: Option<usize>,
     /// Messages that it received or probed.
@@ -44,6 +47,8 @@ pub(super) struct Call {
     /// Whether it polled without success.
     pub unsuccessful: bool,
     pub announced: bool,
+    /// Whether it posted an operation that ends later.
+    pub posted: bool,
 }
 
 impl Call {
@@ -52,6 +57,7 @@ impl Call {
             region,
             path,
             entered,
+            came: Came { entered, before: i64::MIN },
             depth,
             received: Vec::new(),
             probed: Vec::new(),
@@ -63,7 +69,29 @@ impl Call {
             left: entered,
             unsuccessful: false,
             announced: false,
+            posted: false,
         }
+    }
+
+    /// Whether it posted operations, and did nothing else.
+    fn only_posts(&self) -> bool {
+        let nothing = self.received.is_empty() && self.observed.is_empty() && self.sent.is_empty();
+        self.posted && nothing && self.collectives.is_empty() && self.blocking.is_none()
+    }
+}
+
+/// What remains of a call that ended.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LastCall {
+    came: Came,
+    entered: i64,
+    left: i64,
+    only_posts: bool,
+}
+
+impl From<&Call> for LastCall {
+    fn from(call: &Call) -> Self {
+        Self { came: call.came, entered: call.entered, left: call.left, only_posts: call.only_posts() }
     }
 }
 
@@ -121,8 +149,7 @@ pub(super) struct LocationState {
     pub initialized: bool,
     pub finalized: bool,
     pub polling: Option<Polling>,
-    /// When its last call ended.
-    pub last_left: i64,
+    pub last: Option<LastCall>,
     /// Senders that wait to see whether this location receives, each with the end of its call.
     pub watchers: Vec<(u32, i64)>,
     pub ledger: Ledger,
@@ -143,10 +170,23 @@ impl LocationState {
             initialized: false,
             finalized: false,
             polling: None,
-            last_left: i64::MIN,
+            last: None,
             watchers: Vec::new(),
             ledger: Ledger::new(sources),
         }
+    }
+
+    /// Begins a call.
+    pub fn begin_call(&mut self, call: Call) {
+        let came = match self.last {
+            Some(last)
+                if last.only_posts && polls_again(call.entered - last.left, last.left - last.entered) =>
+            {
+                last.came
+            }
+            last => Came { entered: call.entered, before: last.map_or(i64::MIN, |last| last.left) },
+        };
+        self.call = Some(Call { came, ..call });
     }
 
     /// Its current path in the program.

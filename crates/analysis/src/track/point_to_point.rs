@@ -3,7 +3,7 @@
 use quell_recording::mpi::Run;
 
 use super::Watch;
-use super::eager_limits::{Came, Sent};
+use super::eager_limits::Sent;
 use super::engine::Engine;
 use super::event_reader::{MessageKey, OperationId};
 use super::place::Request;
@@ -26,6 +26,7 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
             || standard.is_some_and(|way| self.limits.may_wait(way, bytes));
         let place = &mut self.places[location as usize];
         let Some(call) = &mut place.call else { return };
+        call.posted |= operation.is_some();
         let (id, waited) =
             self.messages.send(message, bytes, (location, place.now), &place.ledger.accumulated, held);
         if let (Some(evidence), Some(way), true) = (&mut self.evidence, standard, to != Some(location)) {
@@ -60,12 +61,12 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
     pub(super) fn post(&mut self, location: u32, operation: OperationId, message: Option<MessageKey>) {
         let place = &mut self.places[location as usize];
         let (now, accumulated) = (place.now, &place.ledger.accumulated);
+        place.call.iter_mut().for_each(|call| call.posted = true);
         let (state, waited) = match message {
             Some(message) => {
                 let (id, waited) = self.messages.receive(message, now, accumulated);
-                let entered = place.call.as_ref().map_or(now, |call| call.entered);
-                let came = Came { entered, before: place.last_left };
-                self.evidence.iter_mut().for_each(|evidence| evidence.came(message, Some(came)));
+                let came = place.call.as_ref().map(|call| call.came);
+                self.evidence.iter_mut().for_each(|evidence| evidence.came(message, came));
                 (Request::Receiving(id), waited)
             }
             None => (Request::Posted(now, accumulated.clone()), None),
@@ -84,8 +85,7 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
         let Some(message) = message else { return };
         let place = &mut self.places[location as usize];
         let Some(call) = &mut place.call else { return };
-        let blocking = Came { entered: call.entered, before: place.last_left };
-        let came = operation.is_none().then_some(blocking);
+        let came = operation.is_none().then_some(call.came);
         let (begun, accumulated) = match request {
             Some(Request::Receiving(id)) if self.messages.get(id).key == message => {
                 call.received.push(id);

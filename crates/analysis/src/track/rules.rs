@@ -3,7 +3,7 @@
 use quell_recording::mpi::{Run, Waits};
 
 use super::collectives::CollectiveId;
-use super::eager_limits::Left;
+use super::eager_limits::{Left, Others};
 use super::engine::{Engine, nanos};
 use super::event_reader::polls_again;
 use super::place::{Call, Polling};
@@ -70,6 +70,12 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
         } else {
             self.complete_local_call(location, call)
         };
+        let shows = call.blocking.is_some() || !call.collectives.is_empty() || !call.received.is_empty();
+        if self.events.kind(call.region).unshown && !shows {
+            let (calls, time) = self.unshown.entry(call.region).or_default();
+            *calls += 1;
+            *time += call.left - call.entered;
+        }
         let collectives = call.collectives.iter().chain(&call.blocking);
         for (id, _) in collectives {
             if let Some(over) = self.collectives.remove_complete(*id) {
@@ -100,15 +106,28 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
 
     /// Notes what the sends of a call show about the eager limit.
     fn observe(&mut self, location: u32, call: &Call) {
-        self.places[location as usize].last_left = call.left;
-        let Some(evidence) = &mut self.evidence else { return };
-        let did_nothing_else =
-            call.received.is_empty() && call.probed.is_empty() && call.collectives.is_empty();
-        let blocks = call.blocking.is_none() && !self.events.kind(call.region).polls;
-        for sent in &call.observed {
-            let alone = call.observed.len() == 1 && did_nothing_else && blocks;
-            evidence.left(*sent, Left { entered: call.entered, left: call.left, alone });
+        self.places[location as usize].last = Some(call.into());
+        if call.observed.is_empty() {
+            return;
         }
+        let others = self.waited_for_others(call);
+        if let Some(evidence) = &mut self.evidence {
+            evidence.left(&call.observed, Left { entered: call.entered, left: call.left, others });
+        }
+    }
+
+    /// What a call may have waited for other than the receivers of its sends.
+    fn waited_for_others(&self, call: &Call) -> Others {
+        let collective = call.blocking.is_some() || !call.collectives.is_empty();
+        if collective || !call.probed.is_empty() || self.events.kind(call.region).polls {
+            return Others::Unknown;
+        }
+        let sent = call.received.iter().map(|id| self.messages.get(*id).sent);
+        sent.fold(Others::Nothing, |others, sent| match (others, sent) {
+            (Others::Nothing, Some((_, at))) => Others::Message(at),
+            (Others::Message(last), Some((_, at))) => Others::Message(last.max(at)),
+            _ => Others::Unknown,
+        })
     }
 
     /// Whether the location left a collective in which no rank leaves before the last has entered.

@@ -1,6 +1,6 @@
 //! Renders what noise did to an MPI run as text for a terminal.
 
-use quell_analysis::track::{EagerLimit, RunSource, Tracked, TrackedPath, TrackedRank};
+use quell_analysis::track::{EagerLimit, RunSource, Tracked, TrackedPath, TrackedRank, UnknownWait};
 use quell_recording::SourceKind;
 use quell_recording::columns::{Columns, Importance, Unit};
 use quell_recording::mpi_log::{OTHER_RANKS, OWN_THREADS};
@@ -38,6 +38,7 @@ pub fn tracked(tracked: &Tracked) -> String {
     }
     text += &sources(tracked);
     text += &own_work(tracked);
+    text += &unknown_waits(&tracked.unknown_waits);
     if tracked.findings.noise_without_time_ns > 0 {
         text += &format!(
             "{} of the noise has no place between the events: it is local noise, and delayed nothing\n",
@@ -140,6 +141,21 @@ fn own_work(tracked: &Tracked) -> String {
         format!("not noise: {what}, {} of the program's own work\n", time(*ns as f64))
     };
     tracked.own_work_ns.iter().filter(|(_, ns)| **ns > 0).map(line).collect()
+}
+
+/// Calls that may have waited in ways that quell does not know, the longest by name.
+fn unknown_waits(waits: &[UnknownWait]) -> String {
+    let Some(longest) = waits.first() else { return String::new() };
+    let others = match waits.len() - 1 {
+        0 => String::new(),
+        1 => " and one other call".to_owned(),
+        more => format!(" and {more} other calls"),
+    };
+    format!(
+        "{}{others} may wait for other ranks in ways that the archive does not show: {} count as work\n",
+        one_line(&longest.call),
+        time(waits.iter().map(|wait| wait.time_ns as f64).sum())
+    )
 }
 
 /// A plot of accumulated and local noise by rank.

@@ -27,6 +27,13 @@ impl Watch for Progress {
 /// Analyses the noise of the archived run.
 pub fn analyse(archive: &Path, own_work: bool, given: &Given, printer: Printer) -> anyhow::Result<Reading> {
     let mut progress = Progress { step: Step::new(printer, "track", None) };
+    if archive.join("logs").is_dir() && !archive.join("traces.otf2").exists() {
+        let shown = archive.display();
+        anyhow::bail!(
+            "{shown} has the logs of a run, and no archive yet: wait for its end, or, if its `quell trace` was killed, make it with \
+             `quell trace -o {shown} --recover`"
+        );
+    }
     let open = || Archive::open(archive).map(|archive| NoiseOnly::new(archive, own_work));
     Ok(track(open, given, &mut progress)?)
 }

@@ -2,6 +2,7 @@
 
 mod archive;
 mod folder;
+mod network;
 pub mod node;
 mod run_summary;
 
@@ -22,6 +23,7 @@ use crate::kernel_side::KernelSide;
 use crate::kernel_side::record::{self as record_kernel, Followed, Unstarted};
 use crate::printer::Printer;
 use crate::signals::Signals;
+use crate::steps::measured_networks;
 use crate::steps::mpi_cache::mpi_cache;
 
 /// Exit codes of a command that does not exist, and of one that cannot be run.
@@ -35,6 +37,9 @@ const LEAST_LIMIT: u64 = 4096;
 pub fn run(args: &Trace, printer: Printer) -> anyhow::Result<ExitCode> {
     if let Some(limit) = args.limit.filter(|limit| limit.0 < LEAST_LIMIT) {
         return Err(Usage(format!("--limit: {} bytes hold no event: give 4Ki or more", limit.0)).into());
+    }
+    if args.recover {
+        return recover(args, printer);
     }
     let folder = Folder::new(&args.output)?;
     match trace(args, &folder, printer) {
@@ -57,8 +62,18 @@ pub fn run(args: &Trace, printer: Printer) -> anyhow::Result<ExitCode> {
     }
 }
 
+/// Makes the archive of a run whose `quell trace` ended before it could.
+fn recover(args: &Trace, printer: Printer) -> anyhow::Result<ExitCode> {
+    let folder = Folder::left_behind(&args.output)?;
+    let made = archive::make(&folder, &[], wants_counters(args))?;
+    Ok(ExitCode::from(run_summary::recovered(args, &made, printer)))
+}
+
 fn trace(args: &Trace, folder: &Folder, printer: Printer) -> anyhow::Result<u8> {
     let used = mpi::used_by(&args.command, args.mpi.as_deref())?;
+    if args.network {
+        network::measure(&used.wrapper, folder, printer)?;
+    }
     let library = library(&used, folder, printer)?;
     let wanted = Plan { follow: true, adopt: true, own_work: args.own_work, ..Plan::default() };
     let kernel = KernelSide::start(args.sources, wanted, printer)?;
@@ -87,6 +102,9 @@ fn trace(args: &Trace, folder: &Folder, printer: Printer) -> anyhow::Result<u8> 
     };
     let nodes = node::wait_for_all(&folder.logs);
     let made = archive::make(folder, &args.command, wants_counters(args));
+    if let Ok(made) = &made {
+        measured_networks::copy(&used.wrapper, &made.hosts, &folder.path)?;
+    }
     Ok(run_summary::report(args, folder, &used, &nodes, made, code, printer))
 }
 

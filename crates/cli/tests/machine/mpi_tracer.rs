@@ -67,6 +67,18 @@ fn program(mpi: &str, source: &str, folder: &Path) -> PathBuf {
 
 /// Runs a program with libraries preloaded into it and its launcher; the logs are in `folder/logs`.
 fn run(mpi: &str, ranks: usize, libraries: &[&Path], program: &Path, more: &[(&str, &str)]) -> Output {
+    run_with(mpi, ranks, libraries, program, &[], more)
+}
+
+/// The same, with arguments for the program.
+fn run_with(
+    mpi: &str,
+    ranks: usize,
+    libraries: &[&Path],
+    program: &Path,
+    words: &[&str],
+    more: &[(&str, &str)],
+) -> Output {
     let logs = program.with_extension("logs");
     let _ = fs::remove_dir_all(&logs);
     fs::create_dir(&logs).unwrap();
@@ -77,7 +89,7 @@ fn run(mpi: &str, ranks: usize, libraries: &[&Path], program: &Path, more: &[(&s
         command.args(["--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-x", "LD_PRELOAD"]);
         command.args(["-x", "QUELL_TRACE"]);
     }
-    command.arg("-n").arg(ranks.to_string()).arg(program);
+    command.arg("-n").arg(ranks.to_string()).arg(program).args(words);
     command.env("QUELL_TRACE", &logs).env("LD_PRELOAD", preload.join(":")).envs(more.iter().copied());
     command.output().unwrap()
 }
@@ -202,6 +214,39 @@ fn programs_in_c_are_traced_whole() {
         is_whole(&traced, 3);
         assert_eq!(traced.definitions().locations.len(), 6);
         adds_up(&mut traced);
+    }
+}
+
+/// An MPI implements files and windows with its own calls, which are not the program's. All ranks of a file take part in its collectives.
+#[test]
+fn calls_within_calls_for_files_and_windows_are_not_the_programs() {
+    let _machine = machine();
+    for mpi in mpis() {
+        let dir = tempfile::tempdir().unwrap();
+        let (library, files) = (tracer(mpi), program(mpi, "files.c", dir.path()));
+        let written = dir.path().join("written");
+        went_well(&run_with(mpi, 2, &[&library], &files, &[written.to_str().unwrap()], &[]));
+        assert_eq!(fs::metadata(&written).unwrap().len(), 2 * 1024);
+        let mut traced = opened(&files);
+        is_whole(&traced, 2);
+        let all = adds_up(&mut traced);
+        let calls = |events: &[Event]| -> Vec<String> {
+            let regions = &traced.definitions().regions;
+            let entered = events.iter().filter_map(|event| match event.what {
+                What::Enter(region) => Some(regions[region as usize].name.clone()),
+                _ => None,
+            });
+            entered.collect()
+        };
+        let made = "Init File_open File_set_view File_write_at_all File_sync File_read_at File_close \
+                    Win_allocate Win_lock Put Win_flush Win_unlock Win_free Finalize";
+        let expected: Vec<String> = made.split(' ').map(|call| format!("MPI_{call}")).collect();
+        for events in &all {
+            assert_eq!(calls(events), expected, "{mpi}");
+            let is_barrier =
+                |event: &&Event| matches!(event.what, What::Collective { operation: Operation::Barrier, .. });
+            assert_eq!(events.iter().filter(is_barrier).count(), 3, "{mpi}: set_view, write_at_all, sync");
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! `quell trace` of real MPI programs: what the archive holds, and what quell reports as missing.
 
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::support::archived::{Archived, read};
@@ -11,6 +11,7 @@ use crate::support::replaying::launch;
 use crate::support::tools::{self, compile};
 use crate::support::{json, quell, run, transcript};
 use insta::assert_snapshot;
+use quell_recording::mpi_log::LogRun;
 use quell_testing::{machine, measure, skip};
 
 /// The installed MPIs; compiles the ring for each.
@@ -145,6 +146,37 @@ fn a_commands_end_is_its_own_and_its_archive_is_made() {
 }
 
 /// Another MPI than the tracer's, and a log that is full.
+#[test]
+fn a_killed_trace_leaves_logs_that_make_its_archive() {
+    let _machine = machine();
+    let dir = tempfile::tempdir().unwrap();
+    for mpi in mpis(dir.path()) {
+        let logs = dir.path().join(mpi_run(mpi)).join("logs");
+        let mut command = quell(dir.path());
+        command.env("QUELL_CACHE", concat!(env!("CARGO_TARGET_TMPDIR"), "/mpi-cache"));
+        command.args(["trace", "-o", &mpi_run(mpi), "--"]).args(launch(mpi, 2));
+        let mut traced = command.arg(format!("./{mpi}")).arg("1000").stdout(Stdio::null()).spawn().unwrap();
+        let left = || LogRun::open(&logs).ok().map(|run| run.summary().clone());
+        until("two logs", || left().is_some_and(|left| left.ranks == 2 && left.missing.is_empty()));
+        traced.kill().unwrap();
+        traced.wait().unwrap();
+        until("the end of the ranks", || left().is_some_and(|left| left.unfinished.is_empty()));
+        let refused = run(dir.path(), &["track", &mpi_run(mpi)]);
+        assert!(text(&refused).contains("--recover"), "{mpi}: {}", text(&refused));
+        let recovered = run(dir.path(), &["trace", "-o", &mpi_run(mpi), "--recover"]);
+        assert_eq!(recovered.status.code(), Some(0), "{mpi}: {}", text(&recovered));
+        let ranks = read(&dir.path().join(mpi_run(mpi)));
+        assert!(ranks.len() == 2 && ranks.iter().all(|rank| rank.allreduces == 1000), "{mpi}: {ranks:?}");
+        let again = run(dir.path(), &["trace", "-o", &mpi_run(mpi), "--recover"]);
+        assert_eq!(again.status.code(), Some(2), "{mpi}: {}", text(&again));
+    }
+}
+
+/// The folder of a run under an MPI.
+fn mpi_run(mpi: &str) -> String {
+    format!("of-{mpi}")
+}
+
 #[test]
 fn untraced_ranks_are_reported() {
     let _machine = machine();

@@ -62,16 +62,21 @@ fn the_eager_limit_is_learned_from_real_sends() {
         let dir = tempfile::tempdir().unwrap();
         let program = dir.path().join("sends");
         compile(&format!("mpicc.{mpi}"), "sends.c", &program, &[]);
-        let tracked = tracked(dir.path(), mpi, &command(mpi, 2, &[program.to_str().unwrap()]));
-        let limits = tracked["eager_limits"].as_array().unwrap();
-        let [limit] = &limits[..] else { panic!("{mpi}: {limits:?}") };
-        assert_eq!(
-            (limit["between"].as_str(), limit["origin"].as_str()),
-            (Some("one host"), Some("learned"))
-        );
-        let number = |name: &str| limit[name].as_u64().unwrap_or_else(|| panic!("{mpi}: {limit}"));
-        let [eager, waiting, limit] = ["eager_bytes", "waiting_bytes", "limit_bytes"].map(number);
-        assert!(8 <= eager && eager <= limit && limit < waiting && waiting <= 1 << 20, "{mpi}: {limits:?}");
+        for how in ["send", "sendrecv", "waitall"] {
+            let command = command(mpi, 2, &[program.to_str().unwrap(), how]);
+            let tracked = tracked(dir.path(), &format!("{mpi}-{how}"), &command);
+            let limits = tracked["eager_limits"].as_array().unwrap();
+            let [limit] = &limits[..] else { panic!("{mpi} {how}: {limits:?}") };
+            assert_eq!(
+                (limit["between"].as_str(), limit["origin"].as_str()),
+                (Some("one host"), Some("learned")),
+                "{mpi} {how}: {limit}"
+            );
+            let number = |name: &str| limit[name].as_u64().unwrap_or_else(|| panic!("{mpi} {how}: {limit}"));
+            let [eager, waiting, limit] = ["eager_bytes", "waiting_bytes", "limit_bytes"].map(number);
+            let in_order = 8 <= eager && eager <= limit && limit < waiting && waiting <= 1 << 20;
+            assert!(in_order, "{mpi} {how}: {limits:?}");
+        }
     }
 }
 

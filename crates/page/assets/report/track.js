@@ -47,7 +47,23 @@ function factsOfTrack(run) {
         ["Ranks", hosts > 0 ? `${count(ranks)} on ${plural(hosts, "host")}` : count(ranks)],
         ["Events", count(run.events)],
         ["Sources of noise", run.counted ? count(records(run.sources).length) + " with noise" : "none counted"],
+        ...records(run.eager_limits).map(eagerLimit),
     ]);
+}
+
+/** From which size on sends waited for their receivers, and how that is known. */
+function eagerLimit({ between, limit_bytes: bytes, origin }) {
+    const which = { "one host": " within a host", "different hosts": " between hosts" }[between] ?? "";
+    return [`Sends${which} wait`, `above ${count(bytes)} B (${clean(origin)})`];
+}
+
+function unknownWaits(waits) {
+    if (waits.length === 0) {
+        return null;
+    }
+    const time = waits.reduce((sum, wait) => sum + wait.time_ns, 0);
+    const calls = waits.map((wait) => clean(wait.call)).join(", ");
+    return `${duration(time)} in calls that may wait for other ranks in ways that the archive does not show counts as work: ${calls}.`;
 }
 
 function headlineOfTrack(run) {
@@ -93,6 +109,7 @@ function limitsOfTrack(run) {
         list(run.sentences).length > MAX_LISTED
             ? `And ${count(run.sentences.length - MAX_LISTED)} more, which quell track --json lists.`
             : null,
+        unknownWaits(records(run.unknown_waits)),
         found.noise_without_time_ns > 0
             ? `${duration(found.noise_without_time_ns)} of the noise that was counted had no place between the events: it is in the local noise, and in nothing else.`
             : null,

@@ -125,7 +125,10 @@ fn file(text: &str) -> Result<Option<NetText>, String> {
 }
 
 /// Reads a file of measured parameters.
-fn read(path: &Path) -> Result<Measured, String> {
+///
+/// # Errors
+/// Why it cannot be read, or holds no network.
+pub fn read(path: &Path) -> Result<Measured, String> {
     let found = fs_err::metadata(path).map_err(|error| error.to_string())?;
     if found.len() > MOST_FILE_BYTES {
         return Err(format!("{} has {} bytes, and is no preset", path.display(), found.len()));
@@ -208,20 +211,38 @@ impl FromStr for PerByteText {
     }
 }
 
+/// The file of the network on which a schedule was traced: `run.net.toml` for `run.goal`.
+pub fn beside(schedule: &Path) -> PathBuf {
+    schedule.with_extension("net.toml")
+}
+
 /// The requested network.
 ///
 /// # Errors
 /// [`Usage`] for a file that cannot be read, or holds no network.
 pub fn from_args(args: &NetArgs) -> Result<NamedNetwork, Usage> {
-    let mut named = match &args.net {
-        Some(NetText::Preset(named)) => named.clone(),
-        Some(NetText::Parameters { network, .. }) => (*network).into(),
-        Some(NetText::File { path, bytes }) => {
-            let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
-            let preset = read(path).map_err(|reason| Usage(format!("--net: {reason}")))?;
-            from_preset(&name, &preset, *bytes)
+    or_file(args, None)
+}
+
+/// The requested network for a schedule. What was not requested is as in the file beside the schedule, if there is one.
+///
+/// # Errors
+/// [`Usage`] for a file that cannot be read, or holds no network.
+pub fn for_schedule(args: &NetArgs, schedule: &Path) -> Result<NamedNetwork, Usage> {
+    let file = beside(schedule);
+    or_file(args, file.exists().then_some(&file))
+}
+
+/// The requested network; the one of a file if no network was requested, or else the first preset.
+fn or_file(args: &NetArgs, file: Option<&PathBuf>) -> Result<NamedNetwork, Usage> {
+    let mut named = match (&args.net, file) {
+        (Some(NetText::Preset(named)), _) => named.clone(),
+        (Some(NetText::Parameters { network, .. }), _) => (*network).into(),
+        (Some(NetText::File { path, bytes }), _) => {
+            from_file(path, *bytes).map_err(|reason| Usage(format!("--net: {reason}")))?
         }
-        Some(NetText::Help) | None => PRESETS[0].named(),
+        (Some(NetText::Help) | None, Some(path)) => from_file(path, None).map_err(Usage)?,
+        (Some(NetText::Help) | None, None) => PRESETS[0].named(),
     };
     let before = named.clone();
     set_given(args, &mut named.network);
@@ -230,6 +251,21 @@ pub fn from_args(args: &NetArgs) -> Result<NamedNetwork, Usage> {
         named.preset = None;
     }
     Ok(named)
+}
+
+/// The network of a file; of its parameters for a size, if one is given.
+fn from_file(path: &Path, bytes: Option<u64>) -> Result<NamedNetwork, String> {
+    let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
+    Ok(from_preset(&name, &read(path)?, bytes))
+}
+
+/// The eager limit, in bytes, of a file of measured parameters; `None` if there is no such file.
+///
+/// # Errors
+/// [`Usage`] for a file that cannot be read, or holds no network.
+pub fn measured_limit(path: &Path) -> Result<Option<u64>, Usage> {
+    let read = || read(path).map(|preset| preset.net.eager_limit).map_err(Usage);
+    path.exists().then(read).transpose()
 }
 
 /// The eager limit, if it was given or is in a file.

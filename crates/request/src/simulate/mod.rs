@@ -23,12 +23,16 @@ use crate::{Usage, network};
 use quell_analysis::Progress;
 use quell_analysis::whatif::culprits::CulpritFacts;
 
-/// The network, and the name of its preset.
+/// The network, and the name of its preset. Without another, a schedule is played on the network that lies beside it, except by LogGOPSim's
+/// rules.
 ///
 /// # Errors
 /// [`Usage`] for a file that holds no network.
 pub fn network(args: &SimulateArgs) -> Result<NamedNetwork, Usage> {
-    network::from_args(&args.net)
+    match &args.schedule {
+        Some(schedule) if noise::rules(args) == Rules::Physical => network::for_schedule(&args.net, schedule),
+        _ => network::from_args(&args.net),
+    }
 }
 
 /// The name and the parameters of the program, for the document.

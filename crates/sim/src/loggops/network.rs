@@ -151,6 +151,15 @@ impl NamedNetwork {
     pub fn for_bytes(&self, bytes: u64) -> &Network {
         SizeRange::find(&self.ranges, bytes).map_or(&self.network, |range| &range.network)
     }
+
+    /// The same network with another eager limit, in bytes.
+    #[must_use]
+    pub fn with_eager_limit(&self, bytes: u64) -> Self {
+        let mut other = self.clone();
+        other.network.eager_limit = bytes;
+        other.ranges.iter_mut().for_each(|range| range.network.eager_limit = bytes);
+        other
+    }
 }
 
 impl From<Network> for NamedNetwork {

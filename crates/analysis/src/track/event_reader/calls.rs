@@ -26,6 +26,39 @@ const SYNCHRONOUS: [&str; 2] = ["MPI_Ssend", "MPI_Issend"];
 /// Sends that the MPI copies into a buffer of the program's, so that they never wait (3.4, 3.7.2).
 const BUFFERED: [&str; 2] = ["MPI_Bsend", "MPI_Ibsend"];
 
+/// Calls that may wait for other ranks, by rules that their events do not show: one-sided synchronisation (12.5), shared and split access to
+/// files (14.4), and processes that are started or connected (11.8, 11.9).
+const UNSHOWN: [&str; 28] = [
+    "MPI_Win_start",
+    "MPI_Win_complete",
+    "MPI_Win_wait",
+    "MPI_Win_lock",
+    "MPI_Win_lock_all",
+    "MPI_Win_unlock",
+    "MPI_Win_unlock_all",
+    "MPI_Win_flush",
+    "MPI_Win_flush_all",
+    "MPI_Win_flush_local",
+    "MPI_Win_flush_local_all",
+    "MPI_Get",
+    "MPI_Put",
+    "MPI_Accumulate",
+    "MPI_Get_accumulate",
+    "MPI_Fetch_and_op",
+    "MPI_Compare_and_swap",
+    "MPI_File_read_shared",
+    "MPI_File_write_shared",
+    "MPI_File_read_all_end",
+    "MPI_File_read_at_all_end",
+    "MPI_File_read_ordered_end",
+    "MPI_File_write_all_end",
+    "MPI_File_write_at_all_end",
+    "MPI_File_write_ordered_end",
+    "MPI_Comm_spawn",
+    "MPI_Comm_accept",
+    "MPI_Comm_connect",
+];
+
 /// If a call polls again within this time plus twice the duration of the previous one, in ns, the program did nothing in between.
 const AGAIN_NS: i64 = 2_000;
 
@@ -36,6 +69,8 @@ pub(in crate::track) struct CallKind {
     pub mpi: bool,
     /// It may return before the requested operation has completed.
     pub polls: bool,
+    /// It may wait for other ranks in a way that its events do not show.
+    pub unshown: bool,
     /// Its send waits for its receiver, whatever the size.
     pub synchronous: bool,
     /// Its send waits for no receiver, whatever the size.
@@ -50,6 +85,7 @@ impl CallKind {
         Self {
             mpi: region.mpi,
             polls: region.mpi && POLLS.contains(&name),
+            unshown: region.mpi && UNSHOWN.contains(&name),
             synchronous: SYNCHRONOUS.contains(&name),
             buffered: BUFFERED.contains(&name),
             initializes: matches!(name, "MPI_Init" | "MPI_Init_thread"),

@@ -95,12 +95,12 @@ impl Made {
     }
 
     pub fn track_with(&mut self, network: Option<&NamedNetwork>) -> Tracked {
-        self.track_given(&Given { network: network.cloned(), eager_limit: None })
+        self.track_given(&Given { network: network.cloned(), ..Given::default() })
     }
 
     pub fn track_with_limit(&mut self, bytes: u64) -> Tracked {
         let eager_limit = Some(GivenLimit { bytes, measured: false });
-        self.track_given(&Given { network: None, eager_limit })
+        self.track_given(&Given { eager_limit, ..Given::default() })
     }
 
     fn track_given(&self, given: &Given) -> Tracked {

@@ -11,7 +11,7 @@ use super::simulated::{ends, programs, schedule, trace};
 use crate::track::{Extrapolation, GoalError, Replayable, goal};
 
 pub fn made(made: &mut Made, ranks: Option<u32>) -> Result<Replayable, GoalError> {
-    goal(made, ranks.map(|ranks| Extrapolation { ranks, seed: 1 }), &mut |_| ())
+    goal(made, ranks.map(|ranks| Extrapolation { ranks, seed: 1 }), &Network::default().into(), &mut |_| ())
 }
 
 pub fn finish(program: &impl Program, net: Network) -> Vec<u64> {

@@ -44,6 +44,15 @@ fn page_faults_are_no_noise_unless_asked_for() {
 
 #[test]
 fn page_faults_stay_in_the_work_of_a_schedule() {
-    let quiet_ns = |own_work| goal(&mut NoiseOnly::new(run(), own_work), None, &mut |_| ()).unwrap().quiet_ns;
+    let quiet_ns = |own_work| {
+        goal(
+            &mut NoiseOnly::new(run(), own_work),
+            None,
+            &quell_sim::loggops::Network::default().into(),
+            &mut |_| (),
+        )
+        .unwrap()
+        .quiet_ns
+    };
     assert_eq!(quiet_ns(false) - quiet_ns(true), 300_000);
 }

@@ -115,7 +115,10 @@ fn progress_rises_to_the_number_of_events_without_noise() {
         made.at(1, 10 * at, What::Enter(0)).at(1, 10 * at + 5, What::Leave(0));
     }
     let mut of_goal = Vec::new();
-    goal(&mut made.clone(), None, &mut |events| of_goal.push(events)).unwrap();
+    goal(&mut made.clone(), None, &quell_sim::loggops::Network::default().into(), &mut |events| {
+        of_goal.push(events)
+    })
+    .unwrap();
     for events in [watch(&made).events, of_goal] {
         assert!(events.is_sorted_by(|one, next| one < next), "{events:?}");
         assert_eq!(events.last(), Some(&200));

@@ -5,7 +5,6 @@ use std::time::SystemTime;
 
 use quell_analysis::bench::job::RunFacts;
 use quell_analysis::bench::loggp::preset::Preset;
-use quell_analysis::bench::loggp::{Document, Kind};
 
 use super::document;
 use super::run::LOGGP;
@@ -13,6 +12,7 @@ use super::{Site, failure, job_of, ranks};
 use crate::args::BenchLoggp;
 use crate::outcome::Outcome;
 use crate::printer::Printer;
+use crate::steps::measured_networks;
 use quell_request::Usage;
 
 /// Measures, shows the parameters, and writes a preset for each kind of network.
@@ -42,17 +42,15 @@ pub fn run(args: &BenchLoggp, printer: Printer) -> anyhow::Result<Outcome> {
     let date = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
     for kind in &found.kinds {
         let path = site.folder.join(format!("{}.toml", kind.kind.word()));
-        write_preset(&found, kind, date.get(..10).unwrap_or_default(), &path)?;
+        let preset = Preset::from_document(&found, kind, date.get(..10).unwrap_or_default());
+        let text = preset.to_toml().map_err(anyhow::Error::msg)?;
+        fs_err::write(&path, &text)?;
+        measured_networks::keep(&site.mpi.wrapper(), &kind.hosts, &text).unwrap_or_else(|error| {
+            printer.warn(&format!("later traces do not find this network: {error:#}"))
+        });
         printer.status(&format!("use it with `quell simulate … --net {}`", shown(&path)));
     }
     Ok(Outcome::Done)
-}
-
-/// Writes the parameters of a kind of network into `path`. `date` is as in `2026-11-21`.
-fn write_preset(document: &Document, kind: &Kind, date: &str, path: &Path) -> anyhow::Result<()> {
-    let text =
-        Preset::from_document(document, kind, date).to_toml().map_err(|reason| anyhow::anyhow!(reason))?;
-    Ok(fs_err::write(path, text)?)
 }
 
 /// The shortest form of a path from here.

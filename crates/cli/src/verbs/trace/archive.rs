@@ -1,5 +1,6 @@
 //! Makes the archive from the ranks' logs.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use quell_node::clock::{monotonic_ns, realtime_ns};
@@ -26,6 +27,8 @@ pub struct Made {
     pub missing: Vec<String>,
     /// Whether the logs are damaged and worth inspecting.
     pub damaged: bool,
+    /// The hosts of the ranks.
+    pub hosts: Vec<String>,
 }
 
 /// Makes the archive. `counters`: whether noise counters were requested; only then is their absence reported.
@@ -35,6 +38,8 @@ pub fn make(folder: &Folder, command: &[String], counters: bool) -> anyhow::Resu
     }
     let mut run = LogRun::open(&folder.logs)?;
     let summary = run.summary().clone();
+    // The command of a run whose `quell trace` was killed is not known.
+    let program = [summary.program.clone()];
     let mut missing = notes(&summary, counters);
     if run.definitions().locations.is_empty() {
         return Ok(Made { missing, damaged: true, ..Made::default() });
@@ -42,7 +47,9 @@ pub fn make(folder: &Folder, command: &[String], counters: bool) -> anyhow::Resu
     if let Err(error) = run.name_tasks(&folder.recordings()?) {
         missing.push(format!("tasks that took a CPU have no names: {error}"));
     }
-    let facts = facts(run.definitions(), command);
+    let facts = facts(run.definitions(), if command.is_empty() { &program } else { command });
+    let hosts: BTreeSet<String> =
+        run.definitions().locations.iter().map(|location| location.host.clone()).collect();
     let written = quell_otf2::write(&mut run, &folder.path, facts)?;
     missing.extend(event_notes(run.definitions(), &written));
     Ok(Made {
@@ -52,6 +59,7 @@ pub fn make(folder: &Folder, command: &[String], counters: bool) -> anyhow::Resu
         calls: summary.calls,
         missing,
         damaged: !summary.damaged.is_empty() || !written.damaged.is_empty(),
+        hosts: hosts.into_iter().collect(),
     })
 }
 

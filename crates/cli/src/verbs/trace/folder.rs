@@ -38,6 +38,20 @@ impl Folder {
         Ok(folder)
     }
 
+    /// The folder of a run that has logs and no archive.
+    pub fn left_behind(path: &Path) -> anyhow::Result<Self> {
+        let path = std::path::absolute(path)?;
+        let folder = Self { logs: path.join("logs"), path, made: false };
+        let shown = folder.path.display();
+        if !folder.logs.is_dir() {
+            return Err(Usage(format!("{shown} has no logs: it is no run that `quell trace` began")).into());
+        }
+        if folder.path.join("traces.otf2").exists() {
+            return Err(Usage(format!("{shown} has its archive already: see `quell track {shown}`")).into());
+        }
+        Ok(folder)
+    }
+
     /// Path of the library that ranks load.
     pub fn library(&self) -> PathBuf {
         self.path.join("quell-trace.so")

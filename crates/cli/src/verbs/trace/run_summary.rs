@@ -58,13 +58,7 @@ pub fn report(
         return failed(code);
     }
     let archive = archive.strip_prefix(&folder.path).unwrap_or(archive);
-    printer.status(&format!(
-        "{} {}, {} events: {shown}/{}",
-        made.ranks,
-        if made.ranks == 1 { "rank" } else { "ranks" },
-        made.events,
-        archive.display()
-    ));
+    printer.status(&format!("{}: {shown}/{}", extent(&made), archive.display()));
     if code != 0 {
         printer.status(&format!(
             "the command ended with exit code {code}; the archive holds what it did until then"
@@ -72,6 +66,25 @@ pub fn report(
     }
     printer.status(&format!("see what the noise did to it with `quell track {shown}`"));
     code
+}
+
+/// Prints what a run left behind, and returns the exit code.
+pub fn recovered(args: &Trace, made: &Made, printer: Printer) -> u8 {
+    made.missing.iter().for_each(|missing| printer.warn(missing));
+    let shown = args.output.display();
+    if made.archive.is_none() {
+        printer.error(&anyhow::anyhow!("no rank left a log in {shown}/logs that can be read"));
+        return 1;
+    }
+    printer.status(&format!("{}: {shown}/traces.otf2; the logs are kept in {shown}/logs", extent(made)));
+    printer.status(&format!("see what the noise did to it with `quell track {shown}`"));
+    0
+}
+
+/// The size of an archive, in words.
+fn extent(made: &Made) -> String {
+    let ranks = if made.ranks == 1 { "rank" } else { "ranks" };
+    format!("{} {ranks}, {} events", made.ranks, made.events)
 }
 
 fn failed(code: u8) -> u8 {

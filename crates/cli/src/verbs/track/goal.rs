@@ -2,18 +2,25 @@
 
 use std::path::Path;
 
+use quell_analysis::bench::loggp::preset::Preset;
 use quell_analysis::track::{Extrapolation, Replayable, goal};
 use quell_otf2::Archive;
+use quell_recording::atomic_write;
+use quell_recording::mpi::Run;
+use quell_sim::loggops::{NamedNetwork, Network};
 
 use crate::args::{GoalTarget, Track};
 use crate::outcome::Outcome;
 use crate::printer::Printer;
 use crate::progress::Step;
 use crate::steps::schedule_file as schedules;
-use quell_request::Usage;
+use quell_request::track::NETWORKS;
+use quell_request::{Usage, network};
 
 /// Maximum number of skipped events to list on stderr.
 const MAX_LISTED: usize = 8;
+
+const LARGE_S: &str = "give `quell simulate` a network with a large S, such as --net S=1Gi";
 
 /// Makes the schedule, and writes it.
 pub fn run(args: &Track, output: &Path, printer: Printer) -> anyhow::Result<Outcome> {
@@ -26,14 +33,27 @@ pub fn run(args: &Track, output: &Path, printer: Printer) -> anyhow::Result<Outc
     }
     let mut archive = args.options.noise_of(Archive::open(&args.options.archive)?);
     let extrapolation = args.extrapolate.map(|ranks| Extrapolation { ranks: ranks.0, seed: args.seed });
+    let measured = measured_network(args, &archive)?;
+    let network = measured.as_ref().map_or_else(|| Network::default().into(), named);
     let made = {
         let step = Step::new(printer, "track", None);
-        goal(&mut archive, extrapolation, &mut |events| step.reach(events))?
+        goal(&mut archive, extrapolation, &network, &mut |events| step.reach(events))?
     };
     let bytes = schedules::write(&made.schedule, format, output)?;
-    report(&made, printer);
+    report(&made, measured.is_some(), printer);
+    let beside = network::beside(output);
+    if let Some(mut measured) = measured {
+        measured.net.eager_limit = made.network.network.eager_limit;
+        atomic_write(&beside, measured.to_toml().map_err(anyhow::Error::msg)?.as_bytes())?;
+        printer.status(&format!("{} holds its network: {}", beside.display(), measured.source));
+    } else {
+        printer.status(
+            "its network was not measured, so `quell simulate` takes LogGOPSim's, which is slow: \
+             trace with --network, or measure with `quell bench loggp`",
+        );
+    }
     printer.status(&format!(
-        "{} holds {}: {}; without noise it takes {:.6} s on the default network",
+        "{} holds {}: {}; without noise it takes {:.6} s on that network",
         output.display(),
         schedules::size(&made.schedule),
         schedules::bytes(bytes),
@@ -46,8 +66,22 @@ pub fn run(args: &Track, output: &Path, printer: Printer) -> anyhow::Result<Outc
     Ok(Outcome::Done)
 }
 
+/// The network that was measured on the run's hosts: between hosts if there are several. The network within a host is none for other ranks.
+fn measured_network(args: &Track, run: &impl Run) -> anyhow::Result<Option<Preset>> {
+    let mut hosts = run.definitions().locations.iter().map(|location| &location.host);
+    let first = hosts.next();
+    let on_one_host = args.extrapolate.is_none() && hosts.all(|host| Some(host) == first);
+    let [intra, inter] = NETWORKS.map(|name| args.options.folder().join(name));
+    let path = if on_one_host { intra } else { inter };
+    Ok(path.exists().then(|| network::read(&path)).transpose().map_err(Usage)?)
+}
+
+fn named(preset: &Preset) -> NamedNetwork {
+    NamedNetwork { preset: None, network: preset.net, ranges: preset.ranges.clone() }
+}
+
 /// Prints how the schedule differs from the run.
-fn report(made: &Replayable, printer: Printer) {
+fn report(made: &Replayable, is_measured: bool, printer: Printer) {
     let skipped = &made.skipped;
     let counts = [
         (skipped.sends, "sends without a receive"),
@@ -70,10 +104,8 @@ fn report(made: &Replayable, printer: Printer) {
         printer.warn("and more");
     }
     if made.needs_buffers {
-        printer.warn(
-            "it ends only if sends do not wait for their receivers: give `quell simulate` a network with a \
-             large S, such as --net S=1Gi",
-        );
+        let what = if is_measured { "its network has a larger S than measured" } else { LARGE_S };
+        printer.warn(&format!("it ends only if its sends do not wait for their receivers: {what}"));
     }
     if let Some(grid) = &made.grid {
         printer.status(&format!(
