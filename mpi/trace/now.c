@@ -50,7 +50,7 @@ uint64_t now_anew(void)
 		return result;
 	double slope = (double)(now - first_ns) / (double)(tsc - first_tsc);
 	uint64_t ticks = (uint64_t)(HOLDS_NS / slope);
-	/* So much flatter if it begins too late that it is right at its end. */
+	/* Flatter if it begins ahead, so that it is right at its end. */
 	double fitting = slope * (1.0 - (double)(result - now) / HOLDS_NS);
 	*line = (struct line){ tsc, result, (uint64_t)(fitting * 4294967296.0), ticks };
 	return result;

@@ -802,8 +802,8 @@ class EagerLimit(TypedDict):
     """The largest message that is sent without waiting for its receiver. In tables: `eager up to`."""
 
     origin: str
-    """Where it comes from: `given` (an option or a preset), `measured` (a file of `quell bench loggp`), `learned`
-    from this run's own sends, or `assumed` because they show none.
+    """Where it comes from: `given` (an option or a preset), `learned` from this run's own sends, `measured` by
+    `quell bench loggp`, or `assumed` because nothing shows it.
     """
 
     sends: int
@@ -3136,6 +3136,11 @@ class Tracked(TypedDict):
     schema: str
     """`quell.track/2`."""
 
+    unknown_waits: NotRequired[list[UnknownWait]]
+    """Calls that may have waited for other ranks in ways that the archive does not show, the longest first: their
+    time counts as work.
+    """
+
 
 class TrackedPath(TypedDict):
     """A part of the program, over all ranks. Times in ns."""
@@ -3329,6 +3334,19 @@ class UnitUnknownWarning(TypedDict):
     """An imported file's values have no unit."""
 
     code: Literal["unit-unknown"]
+
+
+class UnknownWait(TypedDict):
+    """Calls of one kind that may have waited for other ranks in ways that the archive does not show. Times in ns."""
+
+    call: str
+    """The call, as `MPI_File_write_all`."""
+
+    calls: int
+    """Number of calls, of all ranks."""
+
+    time_ns: int
+    """The time in them."""
 
 
 class UnlikeNode(TypedDict):

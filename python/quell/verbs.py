@@ -67,7 +67,8 @@ def predict(
         net: A preset, or parameters as in `L=2500,o=1500,g=1000,G=0.04,O=0,S=65535`; `help` lists the presets with
             their sources. Or a file of measured parameters: each message takes those for its size, and with
             `FILE.toml@4Ki` all take those for 4 KiB. Parameters that are not given have LogGOPSim's defaults. The
-            options below override it.
+            options below override it. Without a network, a schedule `run.goal` is played on that of `run.net.toml`,
+            which `quell track `goal`` writes where the network was measured.
         latency: L: latency from the sender's CPU to the receiver's, in ns (LogGOPSim's default: 2500).
         overhead: o: CPU overhead of each send and of each arrival, in ns (1500).
         gap: g: gap between one message and the next on an interface, in ns (1000).
@@ -193,7 +194,8 @@ def simulate(
         net: A preset, or parameters as in `L=2500,o=1500,g=1000,G=0.04,O=0,S=65535`; `help` lists the presets with
             their sources. Or a file of measured parameters: each message takes those for its size, and with
             `FILE.toml@4Ki` all take those for 4 KiB. Parameters that are not given have LogGOPSim's defaults. The
-            options below override it.
+            options below override it. Without a network, a schedule `run.goal` is played on that of `run.net.toml`,
+            which `quell track `goal`` writes where the network was measured.
         latency: L: latency from the sender's CPU to the receiver's, in ns (LogGOPSim's default: 2500).
         overhead: o: CPU overhead of each send and of each arrival, in ns (1500).
         gap: g: gap between one message and the next on an interface, in ns (1000).
@@ -357,7 +359,8 @@ def track(
         net: A preset, or parameters as in `L=2500,o=1500,g=1000,G=0.04,O=0,S=65535`; `help` lists the presets with
             their sources. Or a file of measured parameters: each message takes those for its size, and with
             `FILE.toml@4Ki` all take those for 4 KiB. Parameters that are not given have LogGOPSim's defaults. The
-            options below override it.
+            options below override it. Without a network, a schedule `run.goal` is played on that of `run.net.toml`,
+            which `quell track `goal`` writes where the network was measured.
         latency: L: latency from the sender's CPU to the receiver's, in ns (LogGOPSim's default: 2500).
         overhead: o: CPU overhead of each send and of each arrival, in ns (1500).
         gap: g: gap between one message and the next on an interface, in ns (1000).

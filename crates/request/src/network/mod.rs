@@ -212,7 +212,7 @@ impl FromStr for PerByteText {
 }
 
 /// The file of the network on which a schedule was traced: `run.net.toml` for `run.goal`.
-pub fn beside(schedule: &Path) -> PathBuf {
+pub fn traced_with(schedule: &Path) -> PathBuf {
     schedule.with_extension("net.toml")
 }
 
@@ -224,12 +224,12 @@ pub fn from_args(args: &NetArgs) -> Result<NamedNetwork, Usage> {
     or_file(args, None)
 }
 
-/// The requested network for a schedule. What was not requested is as in the file beside the schedule, if there is one.
+/// The requested network for a schedule. What was not requested is as in that file, if there is one.
 ///
 /// # Errors
 /// [`Usage`] for a file that cannot be read, or holds no network.
 pub fn for_schedule(args: &NetArgs, schedule: &Path) -> Result<NamedNetwork, Usage> {
-    let file = beside(schedule);
+    let file = traced_with(schedule);
     or_file(args, file.exists().then_some(&file))
 }
 

@@ -23,7 +23,7 @@ use crate::{Usage, network};
 use quell_analysis::Progress;
 use quell_analysis::whatif::culprits::CulpritFacts;
 
-/// The network, and the name of its preset. Without another, a schedule is played on the network that lies beside it, except by LogGOPSim's
+/// The network, and the name of its preset. Without another, a schedule is played on the network it was traced on, except by LogGOPSim's
 /// rules.
 ///
 /// # Errors

@@ -116,7 +116,7 @@ fn progress_rises_to_the_number_of_events_without_noise() {
     }
     let mut of_goal = Vec::new();
     goal(&mut made.clone(), None, &quell_sim::loggops::Network::default().into(), &mut |events| {
-        of_goal.push(events)
+        of_goal.push(events);
     })
     .unwrap();
     for events in [watch(&made).events, of_goal] {

@@ -46,7 +46,7 @@ pub fn run(args: &BenchLoggp, printer: Printer) -> anyhow::Result<Outcome> {
         let text = preset.to_toml().map_err(anyhow::Error::msg)?;
         fs_err::write(&path, &text)?;
         measured_networks::keep(&site.mpi.wrapper(), &kind.hosts, &text).unwrap_or_else(|error| {
-            printer.warn(&format!("later traces do not find this network: {error:#}"))
+            printer.warn(&format!("later traces do not find this network: {error:#}"));
         });
         printer.status(&format!("use it with `quell simulate … --net {}`", shown(&path)));
     }

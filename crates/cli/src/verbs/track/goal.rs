@@ -41,11 +41,11 @@ pub fn run(args: &Track, output: &Path, printer: Printer) -> anyhow::Result<Outc
     };
     let bytes = schedules::write(&made.schedule, format, output)?;
     report(&made, measured.is_some(), printer);
-    let beside = network::beside(output);
+    let network_file = network::traced_with(output);
     if let Some(mut measured) = measured {
         measured.net.eager_limit = made.network.network.eager_limit;
-        atomic_write(&beside, measured.to_toml().map_err(anyhow::Error::msg)?.as_bytes())?;
-        printer.status(&format!("{} holds its network: {}", beside.display(), measured.source));
+        atomic_write(&network_file, measured.to_toml().map_err(anyhow::Error::msg)?.as_bytes())?;
+        printer.status(&format!("{} holds its network: {}", network_file.display(), measured.source));
     } else {
         printer.status(
             "its network was not measured, so `quell simulate` takes LogGOPSim's, which is slow: \
