@@ -95,17 +95,9 @@ struct log {
 	char path[];
 };
 
-/* A thread's line from the TSC to CLOCK_MONOTONIC (now.c). */
-struct line {
-	uint64_t tsc, ns; /* where it begins */
-	uint64_t slope;   /* ns a tick, in units of 2^-32 */
-	uint64_t ticks;   /* for how long it holds: 0 without a line */
-};
-
 struct thread {
 	struct log *log;
 	int depth; /* nesting depth of calls: only the outermost are the program's */
-	struct line line;
 };
 
 extern __thread struct thread mine __attribute__((tls_model("initial-exec")));
@@ -114,15 +106,11 @@ extern bool tracing;
 /* Whether several threads may be in the MPI at the same time. */
 extern bool threaded;
 
-uint64_t now_anew(void);
-
-/* CLOCK_MONOTONIC, in half the time of clock_gettime(). */
 static inline uint64_t now_ns(void)
 {
-	uint64_t ticks = __builtin_ia32_rdtsc() - mine.line.tsc;
-	if (__builtin_expect(ticks < mine.line.ticks, 1))
-		return mine.line.ns + (ticks * mine.line.slope >> 32);
-	return now_anew();
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
 bool log_grow(struct log *log);

@@ -63,7 +63,6 @@ pub const TRACER: Product = Product {
         "trace/neighbors.h",
         "trace/node.c",
         "trace/node.h",
-        "trace/now.c",
         "trace/onesided.c",
         "trace/onesided.h",
         "trace/pointtopoint.c",

@@ -12,7 +12,7 @@ pub struct NetArgs {
     /// A preset, or parameters as in `L=2500,o=1500,g=1000,G=0.04,O=0,S=65535`; `help` lists the presets with their sources. Or a file of
     /// measured parameters: each message takes those for its size, and with `FILE.toml@4Ki` all take those for 4 KiB. Parameters that are
     /// not given have LogGOPSim's defaults. The options below override it. Without a network, a schedule `run.goal` is played on that of
-    /// `run.net.toml`, which `quell track --goal` writes where the network was measured.
+    /// `run.net.toml`, which `quell track` writes with a schedule where the network was measured.
     #[arg(long, value_name = "NAME|L=..,o=..")]
     pub net: Option<NetText>,
     /// L: latency from the sender's CPU to the receiver's, in ns (LogGOPSim's default: 2500).
