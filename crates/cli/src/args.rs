@@ -36,7 +36,7 @@ pub use simulate::{
     Goal, GoalCheck, GoalConvert, GoalForm, GoalList, GoalMake, GoalTarget, GoalVerb, Simulate,
 };
 pub use sweep::SweepArgs;
-pub use track::Track;
+pub use track::{ScalingName, Track};
 
 pub use trace::{Trace, TraceNode};
 pub use tune::{

@@ -2,15 +2,21 @@
 //!
 //! `docs/concepts/goal-from-traces.md` has the rules. `sequence.rs` keeps what a rank did, from the facts that `event_reader` derives from its events;
 //! `matching.rs` matches the messages and collectives of ranks, and omits those without their other end; `emit.rs` makes operations of them, with
-//! `expand.rs` for collectives. `regular.rs` and `grid.rs` find what all ranks do alike, and `extrapolate.rs` applies it to more ranks.
+//! `expand.rs` for collectives. `regular.rs` finds what all ranks do alike: `relative.rs` prepares their operations, `lockstep.rs` merges them on a
+//! `grid.rs` in which `way.rs` leads to peers, and `repeats.rs` finds rounds. `extrapolate.rs` applies it to more ranks, with sizes by `scaling.rs`.
 
 mod emit;
 mod expand;
 mod extrapolate;
 mod grid;
+mod lockstep;
 mod matching;
 mod regular;
+mod relative;
+mod repeats;
+mod scaling;
 mod sequence;
+mod way;
 
 use quell_recording::mpi::Run;
 use quell_sim::goal::{BuildError, Schedule, ScheduleBuilder, Severity, check};
@@ -19,7 +25,8 @@ use quell_sim::pattern::PatternError;
 
 use emit::Emitter;
 use matching::Matching;
-pub use regular::Irregular;
+pub use relative::Irregular;
+pub use scaling::Scaling;
 use sequence::{Operation, Sequence};
 
 use super::event_reader::EventReader;
@@ -34,10 +41,14 @@ const MOST_OPERATIONS: u64 = 200_000_000;
 const EAGER_LIMITS: [u64; 3] = [4096, 65_536, 1 << 62];
 
 /// The number of ranks that replace the traced ones, and the seed of their work.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Extrapolation {
     /// Number of ranks.
     pub ranks: u32,
+    /// The sides of their grid; `None` if it is as even as possible.
+    pub dims: Option<Vec<u32>>,
+    /// Whether each rank does as much as the traced ones, or all together do.
+    pub scaling: Scaling,
     /// Equal seeds give equal schedules.
     pub seed: u64,
 }
@@ -97,7 +108,7 @@ pub enum GoalError {
     #[error(transparent)]
     Irregular(Box<Irregular>),
     /// This number of ranks does not make a grid like that of the run.
-    #[error("{ranks} ranks make no grid like the run's {grid}; give another number of ranks")]
+    #[error("{ranks} ranks make no grid like the run's {grid}; give another number of ranks, or --grid")]
     NoGrid {
         /// Number of ranks.
         ranks: u32,
@@ -139,8 +150,8 @@ pub fn goal<R: Run + ?Sized>(
         Some(to) => {
             let regular = regular::find(definitions, &sequences, &matching)
                 .map_err(|why| GoalError::Irregular(Box::new(why)))?;
-            let schedule = extrapolate::schedule(&regular, to)?;
-            (schedule, Some(regular.describe(to.ranks)))
+            let (schedule, grid) = extrapolate::schedule(&regular, &to)?;
+            (schedule, Some(grid))
         }
     };
     let (quiet_ns, proved) = prove(&schedule, network)?;

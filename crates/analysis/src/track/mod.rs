@@ -34,7 +34,7 @@ pub use document::{Tracked, TrackedPath, TrackedRank, TrackedSource, UnknownWait
 use eager_limits::Evidence;
 pub use eager_limits::{EagerLimit, EagerLimits, GivenLimit, MeasuredLimits};
 pub use findings::{Count, Findings};
-pub use goal::{Extrapolation, GoalError, Irregular, Replayable, SkippedEvents, goal};
+pub use goal::{Extrapolation, GoalError, Irregular, Replayable, Scaling, SkippedEvents, goal};
 pub use own_work::NoiseOnly;
 pub use run_source::RunSource;
 use shortest::ShortestWaits;

@@ -4,6 +4,7 @@ mod archives;
 mod both;
 mod defects;
 mod eager;
+mod extrapolated;
 mod goals;
 mod hostile;
 mod own_work;

@@ -2,10 +2,19 @@
 
 use std::path::PathBuf;
 
-use clap::Args as ClapArgs;
+use clap::{Args as ClapArgs, ValueEnum};
 use quell_request::track::TrackArgs;
 
-use quell_request::size::Ranks;
+use quell_request::size::{DimsText, Ranks};
+
+/// What more ranks do with the program's problem.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ScalingName {
+    /// Each rank has as much of it: the same work, and messages of the same size.
+    Weak,
+    /// They share it: less work each, and smaller messages where the ranks' parts touch.
+    Strong,
+}
 
 /// Arguments of `quell track`.
 #[derive(Debug, ClapArgs)]
@@ -28,6 +37,12 @@ pub struct Track {
     /// With --goal: write a schedule of this number of ranks, from a run whose ranks all do the same; `Ki` and `Mi` are understood.
     #[arg(long, value_name = "RANKS", requires = "goal")]
     pub extrapolate: Option<Ranks>,
+    /// Whether each of those ranks has as much of the problem as the traced ones, or all share the same problem.
+    #[arg(long, value_enum, default_value_t = ScalingName::Weak, requires = "extrapolate")]
+    pub scaling: ScalingName,
+    /// The sides of their grid, as even as possible by default; as many as the run's has, the last one the fastest.
+    #[arg(long, value_name = "AxB", requires = "extrapolate")]
+    pub dims: Option<DimsText>,
     /// Random seed of the work of those ranks; equal seeds give equal schedules.
     #[arg(long, default_value_t = 1, requires = "extrapolate")]
     pub seed: u64,

@@ -7,8 +7,7 @@ use crate::support::{run, transcript};
 use quell_otf2::Writer;
 use quell_recording::mpi::{BLOCKING, Comm, Definitions, Event, Location, Operation, Region, UNKNOWN, What};
 
-/// An archive of a ring with an all-reduce after each of two rounds: 1 ms of work, of which 0.1 ms is noise. `odd` sends more than the
-/// others.
+/// An archive of a ring with an all-reduce after each of two rounds: 1 ms of work, of which 0.1 ms is noise. `odd` receives before it sends.
 fn archive(folder: &Path, ranks: u32, odd: Option<u32>) {
     let region = |name: &str, mpi| Region { name: name.into(), site: None, mpi };
     let location = |rank| Location {
@@ -31,12 +30,13 @@ fn archive(folder: &Path, ranks: u32, odd: Option<u32>) {
         event(0, What::Enter(0));
         for round in 1..=2 {
             let now = round * 1_000_000;
-            let bytes = if odd == Some(rank) { 9 } else { 8 };
             event(now, What::Noise { source: 0, total_ns: round * 100_000 });
             event(now, What::Enter(1));
-            event(now, What::Send { comm: 0, to: (rank + 1) % ranks, tag: 3, bytes, request: BLOCKING });
-            let from = (rank + ranks - 1) % ranks;
-            event(now, What::Recv { comm: 0, from, tag: 3, bytes: 8, request: BLOCKING });
+            let (to, from) = ((rank + 1) % ranks, (rank + ranks - 1) % ranks);
+            let send = What::Send { comm: 0, to, tag: 3, bytes: 8, request: BLOCKING };
+            let receive = What::Recv { comm: 0, from, tag: 3, bytes: 8, request: BLOCKING };
+            let both = if odd == Some(rank) { [receive, send] } else { [send, receive] };
+            both.into_iter().for_each(|what| event(now, what));
             event(now, What::Leave(1));
             event(now, What::Enter(2));
             event(now, What::CollectiveBegin);

@@ -6,6 +6,7 @@
 mod support;
 
 mod advise;
+mod extrapolate;
 mod kernel_command;
 mod kernel_sources;
 mod mpi;

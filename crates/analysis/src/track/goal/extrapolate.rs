@@ -5,41 +5,59 @@ use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
 
 use super::emit::Emitter;
-use super::expand::Expansions;
+use super::expand::{Expansions, What};
+use super::grid::Grid;
+use super::lockstep::{Doing, Message, Step};
 use super::matching::collective_tag;
-use super::regular::{Regular, RelativeOperation};
+use super::regular::Regular;
+use super::repeats::{Planned, plan};
+use super::scaling::{Scaling, Sizes};
 use super::{Extrapolation, GoalError, MOST_OPERATIONS};
 
-/// The schedule of this number of ranks. Sizes and work per rank stay the same.
-pub(super) fn schedule(regular: &Regular, to: Extrapolation) -> Result<Schedule, GoalError> {
-    let Some(grid) = regular.grid.resized(to.ranks, regular.ways()) else {
+/// The schedule of this number of ranks, and what was assumed.
+pub(super) fn schedule(regular: &Regular, to: &Extrapolation) -> Result<(Schedule, String), GoalError> {
+    let Some(grid) = regular.resized(to.ranks, to.dims.as_deref()) else {
         return Err(GoalError::NoGrid { ranks: to.ranks, grid: regular.grid.words() });
     };
+    // The sizes of a problem that is divided are computed for all ranks at once.
+    let sizes = if to.scaling == Scaling::Strong { regular.merged.sizes.len().max(1) as u64 } else { 1 };
+    if sizes.saturating_mul(u64::from(to.ranks)) > MOST_OPERATIONS {
+        return Err(GoalError::TooLarge);
+    }
+    let traced = regular.grid.ranks();
+    let steps = &regular.merged.steps;
+    let planned = plan(steps, &regular.repeats, &grid);
+    let mut sizes = Sizes::new(&regular.merged, &regular.grid, &grid, to.scaling);
     let mut random = Pcg64Mcg::seed_from_u64(to.seed);
-    let mut draw = |gaps: &[u64]| if gaps.is_empty() { 0 } else { gaps[random.random_range(0..gaps.len())] };
+    let mut draw = |gaps: &[u64]| match gaps {
+        [] => 0,
+        _ => to.scaling.work(gaps[random.random_range(0..gaps.len())], traced, to.ranks),
+    };
     let mut builder = ScheduleBuilder::new(to.ranks);
     let mut expansions = Expansions::default();
     let mut operations = 0;
     for rank in 0..to.ranks {
         let mut emitter = Emitter::begin(&mut builder);
         let mut work = 0u64;
-        for (number, (op, way, gaps)) in regular.ops.iter().enumerate() {
+        for (number, one) in planned.iter().enumerate() {
             let place = number as u32;
-            let there = way.as_ref().map(|way| grid.at(rank, way));
+            let step = &steps[one.step];
             // A rank at an end of the grid has the work, but no neighbour.
-            work = work.saturating_add(draw(gaps));
-            if there == Some(None) {
+            work = work.saturating_add(draw(&step.gaps));
+            let message = message(one, step, steps, &grid, &mut sizes, rank);
+            if message.is_none() && matches!(step.doing, Doing::Send(_) | Doing::Receive(..)) {
                 continue;
             }
-            let there = there.flatten().unwrap_or(0);
+            let (peer, tag, bytes) = message.unwrap_or_default();
             emitter.work(std::mem::take(&mut work));
-            match op {
-                RelativeOperation::Send { tag, bytes, .. } => emitter.send(place, there, *tag, *bytes),
-                RelativeOperation::Receive { tag, bytes, .. } => emitter.receive(place, there, *tag, *bytes),
-                RelativeOperation::Wait(on) => emitter.wait(*on),
-                RelativeOperation::Collective { what, blocking } => {
+            match &step.doing {
+                Doing::Send(_) => emitter.send(place, peer, tag, bytes),
+                Doing::Receive(..) => emitter.receive(place, peer, tag, bytes),
+                Doing::Wait(_) => emitter.wait(one.on),
+                Doing::Collective { what, blocking } => {
                     // If the root does not exist any more, the last rank replaces it.
-                    let what = super::expand::What { root: what.root.min(to.ranks - 1), ..*what };
+                    let what = What { root: what.root.min(to.ranks - 1), ..*what };
+                    let what = to.scaling.collective(&what, traced, to.ranks);
                     let pattern = expansions.get(&what, to.ranks)?;
                     emitter.collective(place, pattern, rank, None, collective_tag(number));
                     if *blocking {
@@ -51,8 +69,38 @@ pub(super) fn schedule(regular: &Regular, to: Extrapolation) -> Result<Schedule,
                 return Err(GoalError::TooLarge);
             }
         }
-        emitter.work(work.saturating_add(draw(&regular.rests)));
+        emitter.work(work.saturating_add(draw(&regular.merged.rests)));
         operations += u64::from(emitter.end());
     }
-    if operations == 0 { Err(GoalError::Empty) } else { Ok(builder.finish()?) }
+    if operations == 0 {
+        return Err(GoalError::Empty);
+    }
+    Ok((builder.finish()?, regular.describe(&grid)))
+}
+
+/// Peer, tag and bytes of a rank's message at a step; `None` if it has none.
+fn message(
+    planned: &Planned,
+    step: &Step,
+    steps: &[Step],
+    grid: &Grid,
+    sizes: &mut Sizes<'_>,
+    rank: u32,
+) -> Option<(u32, u32, u64)> {
+    let peer = |message: &Message| planned.way.as_ref().unwrap_or(&message.way).at(grid, rank);
+    match &step.doing {
+        Doing::Send(sent) => {
+            let to = peer(sent)?;
+            Some((to, sent.tag, sizes.of(sent, rank)?))
+        }
+        Doing::Receive(received, sent_by) => {
+            let from = peer(received)?;
+            // A receive is as large as its send.
+            match steps.get(*sent_by as usize).map(|step| &step.doing) {
+                Some(Doing::Send(sent)) => Some((from, sent.tag, sizes.of(sent, from)?)),
+                _ => Some((from, received.tag, sizes.of(received, rank)?)),
+            }
+        }
+        _ => None,
+    }
 }

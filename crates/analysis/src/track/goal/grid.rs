@@ -35,7 +35,24 @@ impl Grid {
         grids
     }
 
-    fn place(&self, rank: u32) -> Vec<i64> {
+    /// Number of ranks.
+    pub fn ranks(&self) -> u32 {
+        self.dims.iter().product()
+    }
+
+    /// Whether it has two dimensions that are equal.
+    pub fn is_square(&self) -> bool {
+        matches!(self.dims[..], [rows, columns] if rows == columns)
+    }
+
+    /// The rank with the coordinates of another in reverse.
+    pub fn transposed(&self, rank: u32) -> u32 {
+        let columns = self.dims.last().copied().unwrap_or(1);
+        rank % columns * (self.ranks() / columns) + rank / columns
+    }
+
+    /// The coordinates of a rank.
+    pub fn place(&self, rank: u32) -> Vec<i64> {
         let mut left = rank;
         let mut place: Vec<i64> = self
             .dims
@@ -75,32 +92,40 @@ impl Grid {
 
     /// The rank at an offset; `None` beyond an end.
     pub fn at(&self, from: u32, offset: &Offset) -> Option<u32> {
-        let mut rank = 0;
-        let places = self.place(from).into_iter().zip(offset);
-        for ((at, way), (dim, periodic)) in places.zip(self.dims.iter().zip(&self.periodic)) {
+        let (mut rank, mut stride, mut left) = (0, 1, from);
+        for ((way, dim), periodic) in offset.iter().zip(&self.dims).zip(&self.periodic).rev() {
+            let at = i64::from(left % dim) + way;
+            left /= dim;
             let dim = i64::from(*dim);
-            let there = if *periodic { (at + way).rem_euclid(dim) } else { at + way };
+            let there = if *periodic { at.rem_euclid(dim) } else { at };
             if !(0..dim).contains(&there) {
                 return None;
             }
-            rank = rank * dim + there;
+            rank += there * stride;
+            stride *= dim;
         }
         u32::try_from(rank).ok()
     }
 
-    /// A grid of the same kind for this number of ranks, as balanced as possible, with the larger dimensions where this one has them; `None` if
-    /// there is none in which these offsets lead to other ranks.
-    pub fn resized<'a>(&self, ranks: u32, mut ways: impl Iterator<Item = &'a Offset>) -> Option<Self> {
-        let mut places: Vec<usize> = (0..self.dims.len()).collect();
-        places.sort_by_key(|place| std::cmp::Reverse(self.dims[*place]));
-        let mut dims = vec![1; self.dims.len()];
-        for (place, dim) in places.into_iter().zip(balanced(ranks, self.dims.len())) {
-            dims[place] = dim;
-        }
-        let grid = Self { dims, periodic: self.periodic.clone() };
-        let leads =
-            |way: &Offset| way.iter().zip(&grid.dims).all(|(way, dim)| way.abs() < i64::from(*dim).max(1));
-        ways.all(leads).then_some(grid)
+    /// A grid of the same kind for this number of ranks: with these dimensions, or as balanced as possible, with the larger dimensions where this
+    /// one has them. `None` if these dimensions are others in number or product.
+    pub fn resized(&self, ranks: u32, dims: Option<&[u32]>) -> Option<Self> {
+        let dims = match dims {
+            Some(dims) => {
+                let product = dims.iter().try_fold(1u32, |product, dim| product.checked_mul(*dim));
+                (dims.len() == self.dims.len() && product == Some(ranks)).then(|| dims.to_vec())?
+            }
+            None => {
+                let mut places: Vec<usize> = (0..self.dims.len()).collect();
+                places.sort_by_key(|place| std::cmp::Reverse(self.dims[*place]));
+                let mut dims = vec![1; self.dims.len()];
+                for (place, dim) in places.into_iter().zip(balanced(ranks, self.dims.len())) {
+                    dims[place] = dim;
+                }
+                dims
+            }
+        };
+        Some(Self { dims, periodic: self.periodic.clone() })
     }
 
     /// In words, as in `4x4 periodic`.
@@ -151,9 +176,12 @@ mod tests {
     #[test]
     fn larger_dimensions_stay_where_they_are() {
         let grid = Grid { dims: vec![2, 6], periodic: vec![false, true] };
-        let larger = grid.resized(128, [vec![1, -1]].iter());
-        assert_eq!(larger.map(|grid| grid.dims), Some(vec![8, 16]));
-        assert_eq!(grid.resized(7, [vec![1, -1]].iter()), None);
+        let dims = |ranks, dims| grid.resized(ranks, dims).map(|grid| grid.dims);
+        assert_eq!(dims(128, None), Some(vec![8, 16]));
+        assert_eq!(dims(128, Some(&[64, 2][..])), Some(vec![64, 2]));
+        assert_eq!(dims(128, Some(&[64, 4][..])), None);
+        assert_eq!(dims(128, Some(&[128][..])), None);
+        assert_eq!(dims(7, None), Some(vec![1, 7]));
     }
 
     fn shapes(ranks: u32) -> Vec<Vec<u32>> {
@@ -214,11 +242,14 @@ mod tests {
     }
 
     #[test]
-    fn offsets_lead_to_other_ranks_of_the_new_grid() {
-        let grid = Grid { dims: vec![9], periodic: vec![true] };
-        assert_eq!(grid.resized(4, [vec![3]].iter()).map(|grid| grid.dims), Some(vec![4]));
-        assert_eq!(grid.resized(3, [vec![1], vec![-3]].iter()), None);
-        assert_eq!(grid.resized(1, [vec![0]].iter()).map(|grid| grid.dims), Some(vec![1]));
+    fn coordinates_in_reverse_are_those_of_the_transposed_rank() {
+        let square = Grid { dims: vec![3, 3], periodic: vec![true; 2] };
+        assert_eq!(
+            (0..9).map(|rank| square.transposed(rank)).collect::<Vec<_>>(),
+            [0, 3, 6, 1, 4, 7, 2, 5, 8]
+        );
+        assert!(square.is_square() && square.ranks() == 9);
+        assert!(Grid::all(8).iter().all(|grid| !grid.is_square() && grid.ranks() == 8));
     }
 
     #[test]

@@ -8,10 +8,11 @@ use quell_sim::pattern::{Params, by_name};
 
 use super::archives::Made;
 use super::simulated::{ends, programs, schedule, trace};
-use crate::track::{Extrapolation, GoalError, Replayable, goal};
+use crate::track::{Extrapolation, GoalError, Replayable, Scaling, goal};
 
 pub fn made(made: &mut Made, ranks: Option<u32>) -> Result<Replayable, GoalError> {
-    goal(made, ranks.map(|ranks| Extrapolation { ranks, seed: 1 }), &Network::default().into(), &mut |_| ())
+    let to = |ranks| Extrapolation { ranks, dims: None, scaling: Scaling::Weak, seed: 1 };
+    goal(made, ranks.map(to), &Network::default().into(), &mut |_| ())
 }
 
 pub fn finish(program: &impl Program, net: Network) -> Vec<u64> {
@@ -119,13 +120,12 @@ fn allreduces_of_more_ranks_are_the_pattern() {
 #[test]
 fn a_rank_that_does_otherwise_is_named() {
     let mut run = exchange([3, 3], true, 100);
-    let send = run.events[4].iter_mut().find_map(|event| match &mut event.what {
-        What::Send { bytes, .. } => Some(bytes),
-        _ => None,
-    });
-    *send.unwrap() = 7;
+    // It sends to another neighbour first.
+    run.events[4].swap(2, 3);
     let Err(GoalError::Irregular(why)) = made(&mut run, Some(64)) else { panic!("it is not regular") };
     assert_eq!((why.rank, why.operation), (4, 1), "{why}");
+    assert_eq!(why.what, "a send of 100 bytes to rank 7");
+    assert!(why.expected.starts_with("a send of 100 bytes to rank 1, as rank "), "{why}");
 }
 
 #[test]

@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use quell_analysis::bench::loggp::preset::Preset;
-use quell_analysis::track::{Extrapolation, Replayable, goal};
+use quell_analysis::track::{Extrapolation, Replayable, Scaling, goal};
 use quell_otf2::Archive;
 use quell_recording::atomic_write;
 use quell_recording::mpi::Run;
 use quell_sim::loggops::{NamedNetwork, Network};
 
-use crate::args::{GoalTarget, Track};
+use crate::args::{GoalTarget, ScalingName, Track};
 use crate::outcome::Outcome;
 use crate::printer::Printer;
 use crate::progress::Step;
@@ -32,7 +32,7 @@ pub fn run(args: &Track, output: &Path, printer: Printer) -> anyhow::Result<Outc
         anyhow::bail!("{} exists already: choose another name, or remove it first", output.display());
     }
     let mut archive = args.options.noise_of(Archive::open(&args.options.archive)?);
-    let extrapolation = args.extrapolate.map(|ranks| Extrapolation { ranks: ranks.0, seed: args.seed });
+    let extrapolation = extrapolation(args);
     let measured = measured_network(args, &archive)?;
     let network = measured.as_ref().map_or_else(|| Network::default().into(), named);
     let made = {
@@ -40,7 +40,7 @@ pub fn run(args: &Track, output: &Path, printer: Printer) -> anyhow::Result<Outc
         goal(&mut archive, extrapolation, &network, &mut |events| step.reach(events))?
     };
     let bytes = schedules::write(&made.schedule, format, output)?;
-    report(&made, measured.is_some(), printer);
+    report(&made, args.scaling, measured.is_some(), printer);
     let network_file = network::traced_with(output);
     if let Some(mut measured) = measured {
         measured.net.eager_limit = made.network.network.eager_limit;
@@ -80,8 +80,18 @@ fn named(preset: &Preset) -> NamedNetwork {
     NamedNetwork { preset: None, network: preset.net, ranges: preset.ranges.clone() }
 }
 
+/// The ranks that are to be extrapolated to, if any.
+fn extrapolation(args: &Track) -> Option<Extrapolation> {
+    let scaling = match args.scaling {
+        ScalingName::Weak => Scaling::Weak,
+        ScalingName::Strong => Scaling::Strong,
+    };
+    let dims = args.dims.as_ref().map(|dims| dims.0.clone());
+    args.extrapolate.map(|ranks| Extrapolation { ranks: ranks.0, dims, scaling, seed: args.seed })
+}
+
 /// Prints how the schedule differs from the run.
-fn report(made: &Replayable, is_measured: bool, printer: Printer) {
+fn report(made: &Replayable, scaling: ScalingName, is_measured: bool, printer: Printer) {
     let skipped = &made.skipped;
     let counts = [
         (skipped.sends, "sends without a receive"),
@@ -108,8 +118,11 @@ fn report(made: &Replayable, is_measured: bool, printer: Printer) {
         printer.warn(&format!("it ends only if its sends do not wait for their receivers: {what}"));
     }
     if let Some(grid) = &made.grid {
-        printer.status(&format!(
-            "regular: {grid}; work drawn from the traced ranks' at the same step, sizes of each rank kept"
-        ));
+        let sizes = match scaling {
+            ScalingName::Weak => "sizes of each rank kept",
+            ScalingName::Strong => "less of it and smaller messages for more ranks",
+        };
+        printer
+            .status(&format!("regular: {grid}; work drawn from the traced ranks' at the same step, {sizes}"));
     }
 }
