@@ -91,14 +91,14 @@ fn message(
     match &step.doing {
         Doing::Send(sent) => {
             let to = peer(sent)?;
-            Some((to, sent.tag, sizes.of(sent, rank)?))
+            Some((to, sent.tag, sizes.bytes(sent, rank)?))
         }
         Doing::Receive(received, sent_by) => {
             let from = peer(received)?;
             // A receive is as large as its send.
             match steps.get(*sent_by as usize).map(|step| &step.doing) {
-                Some(Doing::Send(sent)) => Some((from, sent.tag, sizes.of(sent, from)?)),
-                _ => Some((from, received.tag, sizes.of(received, rank)?)),
+                Some(Doing::Send(sent)) => Some((from, sent.tag, sizes.bytes(sent, from)?)),
+                _ => Some((from, received.tag, sizes.bytes(received, rank)?)),
             }
         }
         _ => None,

@@ -103,7 +103,7 @@ impl<'a> Sizes<'a> {
     }
 
     /// The bytes that a rank sends; `None` if it sends nothing.
-    pub fn of(&mut self, message: &Message, rank: u32) -> Option<u64> {
+    pub fn bytes(&mut self, message: &Message, rank: u32) -> Option<u64> {
         if message.line.is_some_and(|line| !line.has(self.to, rank)) {
             return None;
         }
