@@ -1,9 +1,8 @@
-#!/usr/bin/env python3
 """Compares the messages of two GOAL schedules: compare_schedules.py ONE.goal OTHER.goal.
 
-Messages are equal if as many go from a rank to a rank with as many bytes, by the program and by its collectives each. Work, order
-and tags are not compared. Prints how many differ, and the first; the exit code is 0 if none does. `quell goal convert` makes text
-of binary schedules.
+Messages are equal if as many go from a rank to a rank with as many bytes, by the program and by its collectives each.
+Work, order and tags are not compared. Prints how many differ, and the first; the exit code is 0 if none does. `quell
+goal convert` makes text of binary schedules.
 """
 
 from __future__ import annotations
@@ -80,10 +79,11 @@ def differences(one: Counter[Message], other: Counter[Message]) -> list[str]:
 
 def main(arguments: list[str]) -> int:
     """Compares two files."""
-    if len(arguments) != 2:
+    try:
+        one, other = (messages(Path(argument)) for argument in arguments)
+    except ValueError:
         print(__doc__, file=sys.stderr)
         return 2
-    one, other = (messages(Path(argument)) for argument in arguments)
     found = differences(one, other)
     equal = f"equal: {sum(one.values()):,} messages, {sum(m.bytes * n for m, n in one.items()):,} B"
     print("\n".join(found) or equal)

@@ -68,7 +68,7 @@ def predict(
             their sources. Or a file of measured parameters: each message takes those for its size, and with
             `FILE.toml@4Ki` all take those for 4 KiB. Parameters that are not given have LogGOPSim's defaults. The
             options below override it. Without a network, a schedule `run.goal` is played on that of `run.net.toml`,
-            which `quell track `goal`` writes where the network was measured.
+            which `quell track` writes with a schedule where the network was measured.
         latency: L: latency from the sender's CPU to the receiver's, in ns (LogGOPSim's default: 2500).
         overhead: o: CPU overhead of each send and of each arrival, in ns (1500).
         gap: g: gap between one message and the next on an interface, in ns (1000).
@@ -195,7 +195,7 @@ def simulate(
             their sources. Or a file of measured parameters: each message takes those for its size, and with
             `FILE.toml@4Ki` all take those for 4 KiB. Parameters that are not given have LogGOPSim's defaults. The
             options below override it. Without a network, a schedule `run.goal` is played on that of `run.net.toml`,
-            which `quell track `goal`` writes where the network was measured.
+            which `quell track` writes with a schedule where the network was measured.
         latency: L: latency from the sender's CPU to the receiver's, in ns (LogGOPSim's default: 2500).
         overhead: o: CPU overhead of each send and of each arrival, in ns (1500).
         gap: g: gap between one message and the next on an interface, in ns (1000).
@@ -360,7 +360,7 @@ def track(
             their sources. Or a file of measured parameters: each message takes those for its size, and with
             `FILE.toml@4Ki` all take those for 4 KiB. Parameters that are not given have LogGOPSim's defaults. The
             options below override it. Without a network, a schedule `run.goal` is played on that of `run.net.toml`,
-            which `quell track `goal`` writes where the network was measured.
+            which `quell track` writes with a schedule where the network was measured.
         latency: L: latency from the sender's CPU to the receiver's, in ns (LogGOPSim's default: 2500).
         overhead: o: CPU overhead of each send and of each arrival, in ns (1500).
         gap: g: gap between one message and the next on an interface, in ns (1000).

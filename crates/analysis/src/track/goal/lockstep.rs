@@ -166,7 +166,7 @@ impl Lockstep<'_> {
     fn keys(&self, rank: usize) -> Vec<Key> {
         let ways = |peer, up| {
             let known = peer != UNKNOWN;
-            known.then(|| Way::between(self.grid, rank as u32, peer, up)).unwrap_or_default()
+            if known { Way::between(self.grid, rank as u32, peer, up) } else { Vec::new() }
         };
         match self.head(rank) {
             None => Vec::new(),

@@ -110,10 +110,25 @@ fn explain(grid: Grid, lines: bool, all: &[RelativeSequence]) -> Result<Regular,
     if let Some(step) = without_direction(&merged, &grid) {
         return Err(failure(step));
     }
+    if let Some(step) = of_one_rank(&merged, &grid) {
+        let (rank, at) = merged.first_at(step);
+        let why = "no other rank does the same: trace more ranks";
+        // What is irregular in another grid is the better reason.
+        return Err((0, all[rank].broken(at, why.to_owned())));
+    }
     let repeats = repeats::find(&merged.steps, &grid).map_err(failure)?;
     repeats::divide_by_cells(&mut merged.steps, &repeats);
     let guessed = grid.ranks() == 2 && grid.periodic[0] && merged.has_messages();
     Ok(Regular { merged, grid, repeats, guessed })
+}
+
+/// A message of a single rank. In a small grid each rank has places that no other has, by which any program could be explained.
+fn of_one_rank(merged: &Merged, grid: &Grid) -> Option<usize> {
+    merged.steps.iter().position(|step| {
+        let Doing::Send(message) = &step.doing else { return false };
+        let ranks = merged.sizes[message.sizes as usize].iter().flatten().count();
+        grid.ranks() > 2 && message.line.is_none() && ranks == 1
+    })
 }
 
 /// A send with a tag that is used in both directions, where no rank has peers in both: its ends may be neighbours or not.

@@ -86,6 +86,9 @@ fn span(message: &Message, grid: &Grid, dimension: usize) -> Span {
     }
 }
 
+/// The sizes of a message, the direction that it takes, the dimensions across to it, and its ranks if they are at an end.
+type Distribution = (u32, Way, Vec<bool>, Option<Line>);
+
 /// Sizes of the messages of the ranks of another grid.
 #[derive(Debug)]
 pub(super) struct Sizes<'a> {
@@ -94,7 +97,7 @@ pub(super) struct Sizes<'a> {
     to: &'a Grid,
     scaling: Scaling,
     /// For each distribution of sizes in a direction, those of all new ranks, if the problem is divided.
-    divided: FxHashMap<(u32, Way, Vec<bool>, Option<Line>), Vec<u64>>,
+    divided: FxHashMap<Distribution, Vec<u64>>,
 }
 
 impl<'a> Sizes<'a> {
