@@ -28,7 +28,7 @@ ONLY_TYPED_OF = {
     "simulate": {"sweep", "output", "shard", "dry-run", "timeline"},
     "compare": {"fail-above", "html"},
     "show": {"all"},
-    "track": {"html", "timeline", "goal", "extrapolate", "seed"},
+    "track": {"html", "timeline", "goal", "extrapolate", "scaling", "dims", "seed"},
 }
 ONLY_HERE = {"progress"}
 
