@@ -96,6 +96,10 @@ RECORDS = (
         "collective",
         note="value: communicator; mask: operation. COMM|ROOT, bytes sent, bytes received, [REQUEST]",
     ),
+    Number("fork", note="as enter, but value: the threads that the program asks for, or 0. A team of threads begins"),
+    Number("team_begin", note="as enter, without a value. The thread's share in its process's team begins"),
+    Number("team_end", note="the same. The share ends: the thread has come to the join"),
+    Number("join", note="the same. In the thread that forked: all threads of the team have come"),
 )
 RECORDS_DOC = """What happened. `value`, `mask` and the words that follow the record are given for each. COMM|PEER is a word with the number
 of the communicator in its lower half and a rank of it in the upper. A [REQUEST] is only present if the call does not block.

@@ -85,6 +85,10 @@ enum quell_trace_kind {
 	QUELL_TRACE_COLLECTIVE_BEGIN = 13,
 	QUELL_TRACE_COLLECTIVE_POSTED = 14, /* value: communicator. REQUEST */
 	QUELL_TRACE_COLLECTIVE = 15, /* value: communicator; mask: operation. COMM|ROOT, bytes sent, bytes received, [REQUEST] */
+	QUELL_TRACE_FORK = 16, /* as enter, but value: the threads that the program asks for, or 0. A team of threads begins */
+	QUELL_TRACE_TEAM_BEGIN = 17, /* as enter, without a value. The thread's share in its process's team begins */
+	QUELL_TRACE_TEAM_END = 18, /* the same. The share ends: the thread has come to the join */
+	QUELL_TRACE_JOIN = 19, /* the same. In the thread that forked: all threads of the team have come */
 };
 
 enum quell_trace_operation {

@@ -8,6 +8,7 @@
 _Static_assert(OTF2_UNDEFINED_UINT32 == 0xffffffff, "contract/ has another number");
 _Static_assert(OTF2_PARADIGM_UNKNOWN == 0x0, "contract/ has another number");
 _Static_assert(OTF2_PARADIGM_USER == 0x1, "contract/ has another number");
+_Static_assert(OTF2_PARADIGM_OPENMP == 0x3, "contract/ has another number");
 _Static_assert(OTF2_PARADIGM_MPI == 0x4, "contract/ has another number");
 _Static_assert(OTF2_GROUP_TYPE_LOCATIONS == 0x1, "contract/ has another number");
 _Static_assert(OTF2_GROUP_TYPE_COMM_LOCATIONS == 0x4, "contract/ has another number");
@@ -30,7 +31,9 @@ _Static_assert(OTF2_METRIC_VALUE_MASK == 0xf, "contract/ has another number");
 _Static_assert(OTF2_METRIC_VALUE_RELATIVE == 0x2, "contract/ has another number");
 _Static_assert(OTF2_REGION_ROLE_FUNCTION == 0x1, "contract/ has another number");
 _Static_assert(OTF2_REGION_ROLE_CODE == 0x4, "contract/ has another number");
+_Static_assert(OTF2_REGION_ROLE_PARALLEL == 0x5, "contract/ has another number");
 _Static_assert(OTF2_REGION_ROLE_BARRIER == 0xf, "contract/ has another number");
+_Static_assert(OTF2_REGION_ROLE_IMPLICIT_BARRIER == 0x10, "contract/ has another number");
 _Static_assert(OTF2_REGION_ROLE_COLL_ONE2ALL == 0x17, "contract/ has another number");
 _Static_assert(OTF2_REGION_ROLE_COLL_ALL2ONE == 0x18, "contract/ has another number");
 _Static_assert(OTF2_REGION_ROLE_COLL_ALL2ALL == 0x19, "contract/ has another number");

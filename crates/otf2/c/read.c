@@ -162,6 +162,28 @@ static OTF2_CallbackCode on_collective_complete(GIVEN, OTF2_CollectiveOp operati
          .request = request);
 }
 
+static OTF2_CallbackCode on_fork(GIVEN, OTF2_Paradigm model, uint32_t threads)
+{
+    (void)model;
+    PUSH(.kind = QUELL_OTF2_FORK, .ref = threads);
+}
+
+static OTF2_CallbackCode on_team_begin(GIVEN, OTF2_CommRef team)
+{
+    PUSH(.kind = QUELL_OTF2_TEAM_BEGIN, .ref = team);
+}
+
+static OTF2_CallbackCode on_team_end(GIVEN, OTF2_CommRef team)
+{
+    PUSH(.kind = QUELL_OTF2_TEAM_END, .ref = team);
+}
+
+static OTF2_CallbackCode on_join(GIVEN, OTF2_Paradigm model)
+{
+    (void)model;
+    PUSH(.kind = QUELL_OTF2_JOIN);
+}
+
 static OTF2_CallbackCode on_metric(GIVEN, OTF2_MetricRef metric, uint8_t count, const OTF2_Type *types,
                                    const OTF2_MetricValue *values)
 {
@@ -195,6 +217,10 @@ static OTF2_EvtReaderCallbacks *event_callbacks(void)
     OTF2_EvtReaderCallbacks_SetMpiCollectiveEndCallback(callbacks, on_collective_end);
     OTF2_EvtReaderCallbacks_SetNonBlockingCollectiveRequestCallback(callbacks, on_collective_request);
     OTF2_EvtReaderCallbacks_SetNonBlockingCollectiveCompleteCallback(callbacks, on_collective_complete);
+    OTF2_EvtReaderCallbacks_SetThreadForkCallback(callbacks, on_fork);
+    OTF2_EvtReaderCallbacks_SetThreadTeamBeginCallback(callbacks, on_team_begin);
+    OTF2_EvtReaderCallbacks_SetThreadTeamEndCallback(callbacks, on_team_end);
+    OTF2_EvtReaderCallbacks_SetThreadJoinCallback(callbacks, on_join);
     OTF2_EvtReaderCallbacks_SetMetricCallback(callbacks, on_metric);
     return callbacks;
 }

@@ -151,6 +151,10 @@ int quell_otf2_write(struct quell_otf2_writer *writer, struct quell_otf2_stream 
     case QUELL_OTF2_COLLECTIVE_COMPLETE:
         return (int)OTF2_EvtWriter_NonBlockingCollectiveComplete(to, NULL, t, (OTF2_CollectiveOp)e->tag, e->ref, e->peer, e->sent,
                                                                  e->received, e->request);
+    case QUELL_OTF2_FORK: return (int)OTF2_EvtWriter_ThreadFork(to, NULL, t, OTF2_PARADIGM_OPENMP, e->ref);
+    case QUELL_OTF2_TEAM_BEGIN: return (int)OTF2_EvtWriter_ThreadTeamBegin(to, NULL, t, e->ref);
+    case QUELL_OTF2_TEAM_END: return (int)OTF2_EvtWriter_ThreadTeamEnd(to, NULL, t, e->ref);
+    case QUELL_OTF2_JOIN: return (int)OTF2_EvtWriter_ThreadJoin(to, NULL, t, OTF2_PARADIGM_OPENMP);
     case QUELL_OTF2_VALUE: break;
     }
     return (int)OTF2_ERROR_INVALID_ARGUMENT;
@@ -175,9 +179,14 @@ int quell_otf2_define_begin(struct quell_otf2_writer *writer)
     return (int)(writer->definitions ? OTF2_SUCCESS : OTF2_ERROR_MEM_FAULT);
 }
 
-int quell_otf2_define_mpi(struct quell_otf2_writer *writer, uint32_t mpi_name)
+int quell_otf2_define_paradigms(struct quell_otf2_writer *writer, uint32_t mpi_name, uint32_t openmp_name)
 {
-    return (int)OTF2_GlobalDefWriter_WriteParadigm(writer->definitions, OTF2_PARADIGM_MPI, mpi_name, OTF2_PARADIGM_CLASS_PROCESS);
+    OTF2_ErrorCode code =
+        OTF2_GlobalDefWriter_WriteParadigm(writer->definitions, OTF2_PARADIGM_MPI, mpi_name, OTF2_PARADIGM_CLASS_PROCESS);
+    if (code == OTF2_SUCCESS)
+        code = OTF2_GlobalDefWriter_WriteParadigm(writer->definitions, OTF2_PARADIGM_OPENMP, openmp_name,
+                                                  OTF2_PARADIGM_CLASS_THREAD_FORK_JOIN);
+    return (int)code;
 }
 
 static int define_class(OTF2_GlobalDefWriter *to, const Definition *d)

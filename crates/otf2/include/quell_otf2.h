@@ -25,6 +25,10 @@ enum quell_otf2_event_kind {
     QUELL_OTF2_COLLECTIVE_REQUEST = 13,
     QUELL_OTF2_COLLECTIVE_END = 14,
     QUELL_OTF2_COLLECTIVE_COMPLETE = 15,
+    QUELL_OTF2_FORK = 16,
+    QUELL_OTF2_TEAM_BEGIN = 17,
+    QUELL_OTF2_TEAM_END = 18,
+    QUELL_OTF2_JOIN = 19,
 };
 
 /* An event; of a metric event one for each value. PROBED is a Leave whose attributes describe a message: of the communicator `request`,
@@ -35,7 +39,7 @@ struct quell_otf2_event {
     uint64_t sent; /* bytes, of messages too */
     uint64_t received;
     uint32_t kind;
-    uint32_t ref; /* region, communicator or metric */
+    uint32_t ref; /* region, communicator or metric; fork: threads asked for */
     uint32_t peer; /* rank, root, or a value's place in its class */
     uint32_t tag; /* or operation, or a value's type */
 };
@@ -150,8 +154,8 @@ int quell_otf2_write(struct quell_otf2_writer *writer, struct quell_otf2_stream 
 int quell_otf2_write_metric(struct quell_otf2_stream *stream, uint64_t time, uint32_t class, const uint64_t *values, uint8_t count);
 /* Begins the global definitions. */
 int quell_otf2_define_begin(struct quell_otf2_writer *writer);
-/* Defines the paradigm MPI, whose name is a string that is defined already. */
-int quell_otf2_define_mpi(struct quell_otf2_writer *writer, uint32_t mpi_name);
+/* Defines the paradigms MPI and OpenMP, whose names are strings that are defined already. */
+int quell_otf2_define_paradigms(struct quell_otf2_writer *writer, uint32_t mpi_name, uint32_t openmp_name);
 int quell_otf2_define(struct quell_otf2_writer *writer, const struct quell_otf2_definition *definition);
 /* Closes the archive, whether or not writing it succeeded. */
 int quell_otf2_finish(struct quell_otf2_writer *writer, const uint64_t *locations, uint64_t count);

@@ -34,18 +34,27 @@ pub(crate) const MOST_SOURCES: usize = u8::MAX as usize;
 pub(crate) struct Defining {
     strings: HashMap<String, u32>,
     texts: Vec<CString>,
-    groups: HashMap<Vec<u64>, u32>,
+    groups: HashMap<(u32, Vec<u64>), u32>,
     lists: Vec<Vec<u64>>,
     list: Vec<(RawDefinition, Option<usize>)>,
     next_group: u32,
     pub(crate) mpi: u32,
+    pub(crate) openmp: u32,
 }
 
 impl Defining {
-    pub(crate) fn new(definitions: &Definitions, comms: &[CommAs], facts: &Facts, events: &[u64]) -> Self {
+    /// `teams`: threads are in teams.
+    pub(crate) fn new(
+        definitions: &Definitions,
+        comms: &[CommAs],
+        facts: &Facts,
+        events: &[u64],
+        teams: bool,
+    ) -> Self {
         let mut all = Self::default();
         all.text("");
         all.mpi = all.text("MPI");
+        all.openmp = all.text("OpenMP");
         let length = definitions.span_ns[1];
         let clock = RawDefinition {
             own: 1_000_000_000,
@@ -69,6 +78,9 @@ impl Defining {
         }
         all.noise(&definitions.sources);
         all.comms(definitions, comms);
+        if teams {
+            all.teams(definitions, comms);
+        }
         all
     }
 
@@ -161,8 +173,11 @@ impl Defining {
 
     fn region(&mut self, own: u64, region: &Region) {
         let (name, text) = (self.text(&region.name), self.text(region.site.as_deref().unwrap_or("")));
-        let paradigm = if region.mpi { otf2::PARADIGM_MPI } else { otf2::PARADIGM_USER };
-        let class = if region.mpi { role(&region.name) } else { otf2::ROLE_CODE };
+        let (paradigm, class) = match region.mpi {
+            true => (otf2::PARADIGM_MPI, role(&region.name)),
+            false => openmp_role(&region.name)
+                .map_or((otf2::PARADIGM_USER, otf2::ROLE_CODE), |role| (otf2::PARADIGM_OPENMP, role)),
+        };
         let file = otf2::UNDEFINED;
         self.push(RawDefinition {
             own,
@@ -196,18 +211,18 @@ impl Defining {
         }
     }
 
-    /// Defines a group, once for each distinct list of ranks.
-    fn group(&mut self, name: &str, class: u32, members: Vec<u64>) -> u64 {
-        let named = class == otf2::GROUP_COMM_GROUP;
-        if let Some(&found) = self.groups.get(&members).filter(|_| named) {
+    /// Defines a group, once for each distinct list of ranks or threads.
+    fn group(&mut self, name: &str, (class, paradigm): (u32, u32), members: Vec<u64>) -> u64 {
+        let key = (class == otf2::GROUP_COMM_GROUP).then(|| (paradigm, members.clone()));
+        if let Some(&found) = key.as_ref().and_then(|key| self.groups.get(key)) {
             return found.into();
         }
         let own = self.next_group;
         self.next_group += 1;
-        if named {
-            self.groups.insert(members.clone(), own);
+        if let Some(key) = key {
+            self.groups.insert(key, own);
         }
-        let (name, paradigm) = (self.text(name), otf2::PARADIGM_MPI);
+        let name = self.text(name);
         let raw =
             RawDefinition { own: own.into(), name, class, paradigm, ..RawDefinition::new(definition::GROUP) };
         self.push_list(raw, members);
@@ -221,19 +236,21 @@ impl Defining {
                 first.push(location.id);
             }
         }
-        self.group("MPI ranks", otf2::GROUP_COMM_LOCATIONS, first);
+        self.group("MPI ranks", (otf2::GROUP_COMM_LOCATIONS, otf2::PARADIGM_MPI), first);
         let mut selves = None;
         for comm in comms {
             let name = self.text(&comm.comm.name);
             let own = u64::from(comm.own);
             if comm.of_each {
-                let parent = *selves.get_or_insert_with(|| self.group("self", otf2::GROUP_COMM_SELF, vec![]));
+                let parent = *selves.get_or_insert_with(|| {
+                    self.group("self", (otf2::GROUP_COMM_SELF, otf2::PARADIGM_MPI), vec![])
+                });
                 self.push(RawDefinition { own, name, parent, ..RawDefinition::new(definition::COMM) });
                 continue;
             }
             let mut group = |ranks: &[u32]| {
                 let members = ranks.iter().map(|&rank| rank.into()).collect();
-                self.group(&comm.comm.name, otf2::GROUP_COMM_GROUP, members)
+                self.group(&comm.comm.name, (otf2::GROUP_COMM_GROUP, otf2::PARADIGM_MPI), members)
             };
             let parent = group(&comm.comm.members);
             let raw = match &comm.comm.remote {
@@ -245,6 +262,27 @@ impl Defining {
             self.push(RawDefinition { own, name, parent, ..raw });
         }
     }
+
+    /// Defines the team of each rank's threads.
+    fn teams(&mut self, definitions: &Definitions, comms: &[CommAs]) {
+        let locations = &definitions.locations;
+        let ids = locations.iter().map(|location| location.id).collect();
+        self.group("OpenMP threads", (otf2::GROUP_COMM_LOCATIONS, otf2::PARADIGM_OPENMP), ids);
+        let mut first = 0;
+        for threads in locations.chunk_by(|one, other| one.rank == other.rank) {
+            let name = format!("threads of rank {}", threads[0].rank);
+            let members = (first..first + threads.len() as u64).collect();
+            first += threads.len() as u64;
+            let parent = self.group(&name, (otf2::GROUP_COMM_GROUP, otf2::PARADIGM_OPENMP), members);
+            let (own, name) = (team(comms, threads[0].rank).into(), self.text(&name));
+            self.push(RawDefinition { own, name, parent, ..RawDefinition::new(definition::COMM) });
+        }
+    }
+}
+
+/// The reference of the team of a rank's threads.
+pub(crate) fn team(comms: &[CommAs], rank: u32) -> u32 {
+    comms.len() as u32 + rank // references are 32 bits wide
 }
 
 /// How a communicator is represented.
@@ -276,6 +314,16 @@ pub(crate) fn comms(definitions: &Definitions) -> (Vec<CommAs>, Vec<u32>) {
         rest = &rest[count..];
     }
     (all, references)
+}
+
+/// The role of a region of OpenMP as the tracer names it, by OTF2's numbers.
+fn openmp_role(name: &str) -> Option<u32> {
+    match name {
+        "omp parallel" => Some(otf2::ROLE_PARALLEL),
+        "omp barrier" => Some(otf2::ROLE_BARRIER),
+        "omp implicit barrier" => Some(otf2::ROLE_IMPLICIT_BARRIER),
+        _ => None,
+    }
 }
 
 /// The role of an MPI call, by OTF2's numbers.

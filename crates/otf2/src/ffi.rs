@@ -84,7 +84,11 @@ unsafe extern "C" {
         count: u8,
     ) -> c_int;
     pub(crate) fn quell_otf2_define_begin(writer: *mut RawWriter) -> c_int;
-    pub(crate) fn quell_otf2_define_mpi(writer: *mut RawWriter, mpi_name: u32) -> c_int;
+    pub(crate) fn quell_otf2_define_paradigms(
+        writer: *mut RawWriter,
+        mpi_name: u32,
+        openmp_name: u32,
+    ) -> c_int;
     pub(crate) fn quell_otf2_define(writer: *mut RawWriter, definition: *const RawDefinition) -> c_int;
     pub(crate) fn quell_otf2_finish(writer: *mut RawWriter, locations: *const u64, count: u64) -> c_int;
 }

@@ -138,6 +138,10 @@ fn put(tables: &Tables, rank: u32, raw: &RawEvent, out: &mut Vec<Event>) -> Resu
         event::COLLECTIVE_REQUEST => What::CollectivePosted { comm: comm(), request },
         event::COLLECTIVE_END => collective(BLOCKING)?,
         event::COLLECTIVE_COMPLETE => collective(request)?,
+        event::FORK => What::Fork { threads: raw.of },
+        event::TEAM_BEGIN => What::TeamBegin,
+        event::TEAM_END => What::TeamEnd,
+        event::JOIN => What::Join,
         other => return Err(damage(format!("an event is of kind {other}"))),
     };
     out.push(Event { time_ns, what });

@@ -7,7 +7,7 @@ use std::ptr;
 
 use quell_recording::mpi::{BLOCKING, Definitions, Event, Operation, UNKNOWN, What};
 
-use crate::define::{CommAs, Defining, Facts, MOST_SOURCES, comms};
+use crate::define::{CommAs, Defining, Facts, MOST_SOURCES, comms, team};
 use crate::error::{Error, complaint};
 use crate::ffi::{RawDefinition, RawEvent, event};
 use crate::{METRICS_FIRST, ffi, limits};
@@ -22,6 +22,8 @@ pub struct Writer {
     references: Vec<u32>,
     facts: Facts,
     streams: Vec<Stream>,
+    /// Whether a thread was in a team.
+    teams: bool,
 }
 
 // SAFETY: the library keeps no per-thread state of an archive, and the owner of the writer has exclusive access.
@@ -92,8 +94,16 @@ impl Writer {
         };
         let streams = definitions.locations.iter().map(|_| stream()).collect();
         let definitions = definitions.clone();
-        let mut writer =
-            Self { raw, folder: folder.to_owned(), definitions, comms, references, facts, streams };
+        let mut writer = Self {
+            raw,
+            folder: folder.to_owned(),
+            definitions,
+            comms,
+            references,
+            facts,
+            streams,
+            teams: false,
+        };
         writer.describe()?;
         Ok(writer)
     }
@@ -159,6 +169,7 @@ impl Writer {
             What::Enter(region) | What::Leave(region) if region as usize >= places.0 => {
                 return Err(self.refused(location, event, "names a region that is not defined"));
             }
+            What::TeamBegin | What::TeamEnd => self.teams = true,
             What::Noise { .. } => {
                 return Err(self.refused(location, event, "names a source that is not defined"));
             }
@@ -214,14 +225,14 @@ impl Writer {
             }
         }
         let events: Vec<u64> = self.streams.iter().map(|stream| stream.events).collect();
-        let all = Defining::new(&self.definitions, &self.comms, &self.facts, &events);
+        let all = Defining::new(&self.definitions, &self.comms, &self.facts, &events, self.teams);
         // SAFETY: the writer is open, and its streams are closed.
         self.done(unsafe { ffi::quell_otf2_define_begin(self.raw) })?;
         // SAFETY: the writer is open; a definition's lists and strings outlive the call.
         let define = |raw: &RawDefinition| self.done(unsafe { ffi::quell_otf2_define(self.raw, raw) });
         all.strings(define)?;
         // SAFETY: the writer is open.
-        self.done(unsafe { ffi::quell_otf2_define_mpi(self.raw, all.mpi) })?;
+        self.done(unsafe { ffi::quell_otf2_define_paradigms(self.raw, all.mpi, all.openmp) })?;
         all.others(define)?;
         let ids: Vec<u64> = self.definitions.locations.iter().map(|location| location.id).collect();
         let raw = std::mem::replace(&mut self.raw, ptr::null_mut());
@@ -275,6 +286,7 @@ impl Writer {
                 if foreign { Err("names another rank's own communicator") } else { Ok(own) }
             }
         };
+        let team = team(&self.comms, self.definitions.locations[location].rank);
         let raw = |kind| RawEvent { time, kind, ..RawEvent::default() };
         let kind = |request, blocking, other| if request == BLOCKING { blocking } else { other };
         Ok(match what {
@@ -315,6 +327,10 @@ impl Writer {
                     ..raw
                 }
             }
+            What::Fork { threads } => RawEvent { of: threads, ..raw(event::FORK) },
+            What::TeamBegin => RawEvent { of: team, ..raw(event::TEAM_BEGIN) },
+            What::TeamEnd => RawEvent { of: team, ..raw(event::TEAM_END) },
+            What::Join => raw(event::JOIN),
             What::Noise { .. } | What::Probed { .. } => return Err("is written with another"),
         })
     }

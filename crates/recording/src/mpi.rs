@@ -121,6 +121,14 @@ pub enum What {
     CollectivePosted { comm: u32, request: u64 },
     /// A collective is complete. `root` is [`UNKNOWN`] if there is none; `request` as in [`What::Recv`].
     Collective { operation: Operation, comm: u32, root: u32, sent: u64, received: u64, request: u64 },
+    /// The thread forks a team of OpenMP threads. `threads` is the number that it asks for; 0 if it leaves that to the runtime.
+    Fork { threads: u32 },
+    /// The thread's share in the team of its process begins.
+    TeamBegin,
+    /// The thread's share is complete: it has come to the join.
+    TeamEnd,
+    /// All threads of the team that this thread forked have come.
+    Join,
 }
 
 /// Which ranks a rank of a collective waits for.

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::Watch;
 use super::eager_limits::EagerLimit;
 use super::engine::Engine;
+use super::event_reader::Process;
 use super::findings::Findings;
 use super::paths::{Path, ROOT};
 use super::place::LocationState;
@@ -21,6 +22,9 @@ pub struct Tracked {
     pub schema: String,
     /// Every rank, in order. The figures of a rank are those of its first thread.
     pub ranks: Vec<TrackedRank>,
+    /// The threads other than each rank's first, in order. What they lost is in the figures of ranks only as far as it reached them.
+    #[serde(default)]
+    pub threads: Vec<TrackedThread>,
     /// Time from the beginning of the run to the end of its last rank.
     pub runtime_ns: i64,
     /// The run time without the noise.
@@ -100,6 +104,38 @@ pub struct TrackedRank {
     pub amplification_ratio: Option<f64>,
     /// The same figures if only that source were removed.
     pub by_source: BTreeMap<String, TrackedSource>,
+}
+
+/// The effect of noise on a thread of a rank. Times in ns.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Columns)]
+#[schemars(transform = describe::<Self>)]
+pub struct TrackedThread {
+    /// The rank in `MPI_COMM_WORLD`.
+    #[column(id)]
+    pub rank: u32,
+    /// The rank's thread; its first is 0.
+    #[column(id)]
+    pub thread: u32,
+    /// Noise that struck it.
+    #[column(title = "local", zero)]
+    pub local_ns: i64,
+    /// The source of most of that noise.
+    #[column(title = "mostly", minor)]
+    pub most_local_source: Option<String>,
+    /// Its delay at its end relative to a run without noise: local plus amplified less absorbed, less noise without time.
+    #[column(zero)]
+    pub accumulated_ns: i64,
+    /// Time that it lost through the noise of other threads.
+    #[column(zero)]
+    pub amplified_ns: i64,
+    /// Noise of its own that did not delay anything.
+    #[column(zero)]
+    pub absorbed_ns: i64,
+    /// Noise for which the archive has no time: it is in the local noise, and in nothing else.
+    #[column(title = "no time", page, zero)]
+    pub noise_without_time_ns: i64,
+    /// Noise that struck it, by source.
+    pub local_by_source_ns: BTreeMap<String, i64>,
 }
 
 /// The effect of one source on a rank. Times in ns.
@@ -200,6 +236,7 @@ pub(super) fn tracked<R: Run + ?Sized, W: Watch + ?Sized>(engine: &Engine<'_, R,
             .iter()
             .map(|(rank, place, host)| build_rank(*rank, place, host, runtime(place), sources))
             .collect(),
+        threads: threads(engine),
         own_work_ns: engine.events.own_work_ns(),
         eager_limits: engine.limits.rows(),
         unknown_waits: unknown_waits(engine),
@@ -254,12 +291,37 @@ fn build_rank(rank: u32, place: &LocationState, host: &str, runtime: i64, source
     }
 }
 
+fn by_source(values: &[i64], sources: &[String]) -> BTreeMap<String, i64> {
+    let some = values[1..].iter().zip(sources).filter(|(value, _)| **value != 0);
+    some.map(|(value, name)| (name.clone(), *value)).collect()
+}
+
+fn threads<'a, R: Run + ?Sized, W: Watch + ?Sized>(engine: &'a Engine<'_, R, W>) -> Vec<TrackedThread> {
+    let sources = &engine.definitions.sources;
+    let one = |location: &u32| {
+        let (facts, place) = (
+            engine.definitions.locations.get(*location as usize)?,
+            engine.places.get(*location as usize).filter(|place| place.first.is_some())?,
+        );
+        let ledger = &place.ledger;
+        Some(TrackedThread {
+            rank: facts.rank,
+            thread: facts.thread,
+            local_ns: ledger.local[0],
+            most_local_source: most(&ledger.local, sources),
+            accumulated_ns: ledger.accumulated[0],
+            amplified_ns: ledger.amplified[0],
+            absorbed_ns: ledger.absorbed[0],
+            noise_without_time_ns: ledger.unplaced(0),
+            local_by_source_ns: by_source(&ledger.local, sources),
+        })
+    };
+    let others = |process: &'a Process| &process.locations[1..];
+    engine.events.processes().iter().flat_map(others).filter_map(one).collect()
+}
+
 fn paths<R: Run + ?Sized, W: Watch + ?Sized>(engine: &Engine<'_, R, W>) -> Vec<TrackedPath> {
     let sources = &engine.definitions.sources;
-    let by_source = |values: &[i64]| {
-        let some = values[1..].iter().zip(sources).filter(|(value, _)| **value != 0);
-        some.map(|(value, name)| (name.clone(), *value)).collect()
-    };
     let one = |place: usize, path: &Path| {
         let region = engine.definitions.regions.get(path.region as usize);
         TrackedPath {
@@ -271,8 +333,8 @@ fn paths<R: Run + ?Sized, W: Watch + ?Sized>(engine: &Engine<'_, R, W>) -> Vec<T
             most_local_source: most(&path.local, sources),
             amplified_ns: path.amplified[0],
             absorbed_ns: path.absorbed[0],
-            local_by_source_ns: by_source(&path.local),
-            amplified_by_source_ns: by_source(&path.amplified),
+            local_by_source_ns: by_source(&path.local, sources),
+            amplified_by_source_ns: by_source(&path.amplified, sources),
         }
     };
     let all = &engine.paths.all;
@@ -295,7 +357,7 @@ fn own_time<R: Run + ?Sized, W: Watch + ?Sized>(engine: &Engine<'_, R, W>) -> i6
     let times = engine.places.iter().map(|place| place.first.map_or(0, |first| place.now - first));
     let outermost = |(place, path): &(usize, &Path)| *place != ROOT as usize && path.parent == ROOT;
     let within = engine.paths.all.iter().enumerate().filter(outermost).map(|(_, path)| path.time);
-    (times.sum::<i64>() - within.sum::<i64>()).max(0)
+    (times.sum::<i64>() - within.sum::<i64>() - engine.paths.idle).max(0)
 }
 
 fn words<R: Run + ?Sized, W: Watch + ?Sized>(engine: &Engine<'_, R, W>, place: usize) -> Vec<String> {

@@ -17,6 +17,7 @@ use super::messages::Messages;
 use super::paths::Paths;
 use super::place::{Call, Frame, LocationState, Request};
 use super::shortest::ShortestWaits;
+use super::teams::Teams;
 use super::{LONGEST, Learned, Watch};
 use crate::warning::track::{ArchiveWarning, UndefinedName};
 
@@ -35,6 +36,7 @@ pub(super) struct Engine<'a, R: Run + ?Sized, W: Watch + ?Sized> {
     pub(super) requests: FxHashMap<OperationId, Request>,
     pub messages: Messages,
     pub collectives: Collectives,
+    pub(super) teams: Teams,
     pub paths: Paths,
     pub findings: Findings,
     /// For each region, the number and the time in ns of calls that may have waited in a way that their events do not show.
@@ -84,6 +86,7 @@ impl<'a, R: Run + ?Sized, W: Watch + ?Sized> Engine<'a, R, W> {
             requests: FxHashMap::default(),
             messages: Messages::new(sources + 1),
             collectives: Collectives::new(sources + 1),
+            teams: Teams::default(),
             paths: Paths::new(sources + 1),
             findings: Findings::default(),
             unshown: BTreeMap::new(),
@@ -148,6 +151,13 @@ impl<'a, R: Run + ?Sized, W: Watch + ?Sized> Engine<'a, R, W> {
 
     fn fact(&mut self, location: u32, fact: Fact) {
         match fact {
+            Fact::Noise { .. }
+            | Fact::ClockBackwards { .. }
+            | Fact::TeamBegin { .. }
+            | Fact::Joined { .. } => {}
+            _ => self.places[location as usize].idle_since = None,
+        }
+        match fact {
             Fact::Enter { region, begins_call } => self.enter(location, region, begins_call),
             Fact::Leave { region, closed } => self.leave(location, region, closed),
             Fact::NeverEntered { region } => self.never_entered(location, region),
@@ -170,6 +180,12 @@ impl<'a, R: Run + ?Sized, W: Watch + ?Sized> Engine<'a, R, W> {
             Fact::CollectiveBegin => self.begin_collective(location),
             Fact::CollectivePosted { operation, part } => self.post_collective(location, operation, part),
             Fact::Collective { operation, part, ends } => self.collective(location, operation, part, &ends),
+            Fact::Forked { .. }
+            | Fact::TeamBegin { .. }
+            | Fact::TeamEnd { .. }
+            | Fact::Joined { .. }
+            | Fact::BarrierBegin { .. }
+            | Fact::Barrier(_) => self.team(location, fact),
         }
     }
 
@@ -254,7 +270,7 @@ impl<'a, R: Run + ?Sized, W: Watch + ?Sized> Engine<'a, R, W> {
     }
 
     /// A communication begins a call: the innermost region is that call, or a call without a region begins.
-    fn begin_call(&mut self, location: u32, region: u32, depth: Option<usize>) {
+    pub(super) fn begin_call(&mut self, location: u32, region: u32, depth: Option<usize>) {
         let place = &mut self.places[location as usize];
         let frame = place.stack.last().copied();
         if let (Some(depth), Some(frame)) = (depth, frame) {

@@ -23,6 +23,8 @@ mod rules;
 mod run_source;
 mod shortest;
 mod stuck;
+mod team_events;
+mod teams;
 #[cfg(test)]
 mod tests;
 mod waiting;
@@ -30,7 +32,7 @@ mod waiting;
 use quell_recording::mpi::Run;
 use quell_sim::loggops::NamedNetwork;
 
-pub use document::{Tracked, TrackedPath, TrackedRank, TrackedSource, UnknownWait};
+pub use document::{Tracked, TrackedPath, TrackedRank, TrackedSource, TrackedThread, UnknownWait};
 use eager_limits::Evidence;
 pub use eager_limits::{EagerLimit, EagerLimits, GivenLimit, MeasuredLimits};
 pub use findings::{Count, Findings};

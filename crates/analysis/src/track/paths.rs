@@ -27,12 +27,14 @@ pub(super) struct Path {
 pub(super) struct Paths {
     accounts: usize,
     pub all: Vec<Path>,
+    /// Time in which threads of teams waited for work, in ns.
+    pub idle: i64,
     places: FxHashMap<(u32, u32), u32>,
 }
 
 impl Paths {
     pub fn new(accounts: usize) -> Self {
-        let mut paths = Self { accounts, all: Vec::new(), places: FxHashMap::default() };
+        let mut paths = Self { accounts, all: Vec::new(), idle: 0, places: FxHashMap::default() };
         paths.make(ROOT, u32::MAX);
         paths
     }

@@ -6,6 +6,7 @@ use super::event_reader::polls_again;
 use super::ledger::Ledger;
 use super::messages::MessageId;
 use super::paths;
+use super::teams::TeamWait;
 
 /// A region that was entered and not left.
 #[derive(Clone, Copy, Debug)]
@@ -49,6 +50,10 @@ pub(super) struct Call {
     pub announced: bool,
     /// Whether it posted an operation that ends later.
     pub posted: bool,
+    /// What it waits for, if it is a wait in a team of threads.
+    pub team: Option<TeamWait>,
+    /// Whether it is the first thing that the location does: the runtime made the thread for it.
+    pub is_first: bool,
 }
 
 impl Call {
@@ -70,6 +75,8 @@ impl Call {
             unsuccessful: false,
             announced: false,
             posted: false,
+            team: None,
+            is_first: false,
         }
     }
 
@@ -119,6 +126,8 @@ pub(super) enum Blocked {
     Receiver(MessageId),
     /// Other ranks have not entered yet.
     Ranks(CollectiveId),
+    /// The team was not forked yet, or others have not come to its join.
+    Team,
 }
 
 /// Repeated unsuccessful polls: together with the one that succeeds they wait as a blocking call does.
@@ -150,6 +159,8 @@ pub(super) struct LocationState {
     pub finalized: bool,
     pub polling: Option<Polling>,
     pub last: Option<LastCall>,
+    /// Since when it has waited for its team, if it did nothing else since.
+    pub idle_since: Option<i64>,
     /// Senders that wait to see whether this location receives, each with the end of its call.
     pub watchers: Vec<(u32, i64)>,
     pub ledger: Ledger,
@@ -171,6 +182,7 @@ impl LocationState {
             finalized: false,
             polling: None,
             last: None,
+            idle_since: None,
             watchers: Vec::new(),
             ledger: Ledger::new(sources),
         }

@@ -8,6 +8,7 @@ use super::engine::{Engine, nanos};
 use super::event_reader::polls_again;
 use super::place::{Call, Polling};
 use super::shortest::WaitKind;
+use super::teams::TeamWait;
 use super::{Ended, Watch};
 
 /// An event that a call waited for, or would have waited for without noise.
@@ -49,8 +50,13 @@ struct Waited {
     key: WaitKind,
 }
 
-/// In place of an operation, for messages; collectives have the highest bit.
+/// In place of an operation, for messages and teams; collectives have the highest bit.
 const POINT_TO_POINT: u8 = 0;
+const FORK: u8 = 1;
+const JOIN: u8 = 2;
+
+/// Before any event.
+const LONG_AGO: i64 = i64::MIN / 4;
 
 /// Sizes that share a class differ by less than a factor of two.
 fn class(bytes: u64) -> u8 {
@@ -61,7 +67,9 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
     /// Ends a call whose causes are all known.
     pub(super) fn complete_call(&mut self, location: u32, call: &Call) {
         self.observe(location, call);
-        let before = self.watch.wanted().then(|| self.places[location as usize].ledger.clone());
+        // A worker without work is in no call.
+        let drawn = self.watch.wanted() && !matches!(call.team, Some(TeamWait::Fork(_)));
+        let before = drawn.then(|| self.places[location as usize].ledger.clone());
         let collective = call.blocking.filter(|(id, _)| self.waits_for_all(*id, call.left));
         let cause = if let Some((id, part)) = collective {
             // A location in a collective does not poll for anything else.
@@ -84,6 +92,9 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
         }
         for id in call.received.iter().chain(&call.sent) {
             self.messages.release(*id);
+        }
+        if let Some(wait) = call.team {
+            self.teams.end_wait(wait);
         }
         if let Some(before) = before {
             let after = &self.places[location as usize].ledger;
@@ -188,9 +199,11 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
         for (id, part) in call.collectives.iter().chain(&call.blocking) {
             self.ranks_of(*id, *part, call.left, &mut causes);
         }
+        self.team_of(call, &mut causes);
         let polling = self.polling(location, call);
         let (entered, polled) = match &polling {
             Some(polling) => (polling.since, Some(polling.noise.clone())),
+            None if call.is_first => (LONG_AGO, None),
             None => (call.entered, None),
         };
         // If clocks disagree, the cause is assumed to have happened when the call ended.
@@ -277,6 +290,16 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
         }
     }
 
+    /// Adds the thread of a team that the call waited for: the one that forked, or the last that came to the join.
+    fn team_of(&self, call: &Call, causes: &mut Causes) {
+        let Some((wait, reached)) = call.team.and_then(|wait| Some((wait, self.teams.cause(wait)?))) else {
+            return;
+        };
+        let operation = if matches!(wait, TeamWait::Fork(_)) { FORK } else { JOIN };
+        let cause = Cause { location: reached.location, at: reached.at, least: 0, like: (operation, 0) };
+        causes.push(cause, &reached.quiet);
+    }
+
     /// Adds the ranks that a part of a collective waits for.
     fn ranks_of(&self, id: CollectiveId, part: usize, left: i64, causes: &mut Causes) {
         let Some(collective) = self.collectives.get(id) else { return };
@@ -353,7 +376,11 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
         let length = call.left - call.entered;
         for account in 0..ledger.accounts() {
             let ends = quiet(account, ledger);
-            let change = ledger.leave(account, length, call.left, ends);
+            let mut change = ledger.leave(account, length, call.left, ends);
+            // A worker that begins late because of the thread that forked is counted there.
+            if matches!(call.team, Some(TeamWait::Fork(_))) {
+                change.amplified = 0;
+            }
             if change != super::ledger::Change::default() {
                 self.paths.changed(call.path, account, change);
             }

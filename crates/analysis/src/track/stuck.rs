@@ -66,16 +66,24 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
                 }
                 self.wake(Some(location));
             }
+            // What a team waits for is in the archive: it comes once the others have been released.
+            Blocked::Team => {
+                if let Some(call) = &mut self.places[location as usize].call {
+                    call.team = None;
+                }
+                self.wake(Some(location));
+            }
         }
         true
     }
 
-    /// The order of release: 0 for what need not be waited for, 1 for what certainly never comes, 2 for what may.
+    /// The order of release: 0 for what need not be waited for, 1 for what certainly never comes, 2 for what may, 3 for what will.
     fn hope(&self, blocked: Blocked) -> u8 {
         let over =
             |rank: &u32| self.of_rank.get(rank).is_none_or(|location| self.places[*location as usize].ended);
         match blocked {
             Blocked::Receiver(_) => 0,
+            Blocked::Team => 3,
             Blocked::Send(id) => 2 - u8::from(over(&self.messages.get(id).key.channel.from)),
             Blocked::Ranks(id) => {
                 let Some(collective) = self.collectives.get(id) else { return 1 };
@@ -216,6 +224,11 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
     }
 
     fn comm(&self, comm: u32) -> String {
+        // Teams are numbered after the communicators.
+        let team = (comm as usize).checked_sub(self.definitions.comms.len());
+        if let Some(process) = team.and_then(|at| self.events.processes().get(at)) {
+            return format!("the threads of rank {}", process.rank);
+        }
         let known = self.definitions.comms.get(comm as usize).filter(|comm| !comm.name.is_empty());
         known.map_or_else(|| format!("communicator {comm}"), |comm| comm.name.clone())
     }

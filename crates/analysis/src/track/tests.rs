@@ -10,5 +10,6 @@ mod hostile;
 mod own_work;
 mod paper;
 mod simulated;
+mod teams;
 mod waits;
 mod watched;

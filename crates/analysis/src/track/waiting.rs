@@ -34,6 +34,9 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
     pub(super) fn missing(&mut self, location: u32) -> Option<Blocked> {
         let place = &mut self.places[location as usize];
         let call = place.call.as_mut()?;
+        if let Some(wait) = call.team {
+            return (!self.teams.has_happened(wait, location)).then_some(Blocked::Team);
+        }
         if let Some((id, part)) = call.blocking {
             if !call.announced {
                 call.announced = true;

@@ -24,6 +24,10 @@ pub(crate) mod event {
     pub(crate) const COLLECTIVE_REQUEST: u32 = 13;
     pub(crate) const COLLECTIVE_END: u32 = 14;
     pub(crate) const COLLECTIVE_COMPLETE: u32 = 15;
+    pub(crate) const FORK: u32 = 16;
+    pub(crate) const TEAM_BEGIN: u32 = 17;
+    pub(crate) const TEAM_END: u32 = 18;
+    pub(crate) const JOIN: u32 = 19;
 }
 
 /// `enum quell_otf2_definition_kind`.
@@ -48,6 +52,7 @@ pub(crate) mod otf2 {
     pub(crate) const UNDEFINED: u32 = u32::MAX;
     pub(crate) const PARADIGM_UNKNOWN: u32 = 0;
     pub(crate) const PARADIGM_USER: u32 = 1;
+    pub(crate) const PARADIGM_OPENMP: u32 = 3;
     pub(crate) const PARADIGM_MPI: u32 = 4;
     pub(crate) const GROUP_LOCATIONS: u32 = 1;
     pub(crate) const GROUP_COMM_LOCATIONS: u32 = 4;
@@ -70,7 +75,9 @@ pub(crate) mod otf2 {
     pub(crate) const MODE_RELATIVE: u64 = 2;
     pub(crate) const ROLE_FUNCTION: u32 = 1;
     pub(crate) const ROLE_CODE: u32 = 4;
+    pub(crate) const ROLE_PARALLEL: u32 = 5;
     pub(crate) const ROLE_BARRIER: u32 = 15;
+    pub(crate) const ROLE_IMPLICIT_BARRIER: u32 = 16;
     pub(crate) const ROLE_ONE_TO_ALL: u32 = 23;
     pub(crate) const ROLE_ALL_TO_ONE: u32 = 24;
     pub(crate) const ROLE_ALL_TO_ALL: u32 = 25;

@@ -47,6 +47,10 @@ fn archive(folder: &Path, repeats: u64) {
                 received: 0,
                 request,
             },
+            What::Fork { threads: 2 },
+            What::TeamBegin,
+            What::TeamEnd,
+            What::Join,
             What::Probed { comm: 0, from: 0, tag: 1 },
             What::Leave(0),
         ];

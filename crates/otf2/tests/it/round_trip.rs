@@ -12,7 +12,7 @@ use quell_recording::mpi::{
 fn regions() -> impl Strategy<Value = Vec<Region>> {
     let name = prop_oneof![
         "(MPI_|PMPI_)[A-Z][a-z_]{0,8}".prop_map(|name| (name, true)),
-        "[a-hß ]{0,6}".prop_map(|name| (name, false))
+        "[a-hß ]{0,6}|omp (parallel|barrier|implicit barrier)".prop_map(|name| (name, false))
     ];
     vec((name, option::of("[a-z.:0-9]{1,8}")), 1..6)
         .prop_map(|all| all.into_iter().map(|((name, mpi), site)| Region { name, site, mpi }).collect())
@@ -96,6 +96,8 @@ fn what(all: &Definitions) -> impl Strategy<Value = Vec<What>> + use<> {
         open().prop_map(move |request| one(What::Pending { request })),
         open().prop_map(move |request| one(What::Cancelled { request })),
         Just(one(What::CollectiveBegin)),
+        any::<u32>().prop_map(move |threads| one(What::Fork { threads })),
+        proptest::sample::select(vec![What::TeamBegin, What::TeamEnd, What::Join]).prop_map(one),
         (comm(), any::<bool>(), open()).prop_map(move |((comm, _), known, request)| one(
             What::CollectivePosted { comm: maybe(comm, known), request }
         )),

@@ -86,6 +86,15 @@ fn happened(record: &Record<'_>, maps: &Maps, mut tell: impl FnMut(What)) -> Res
             let comm = comm(record.value)?;
             tell(What::Collective { operation, comm, root, sent, received, request: request(3) });
         }
+        kind::FORK | kind::TEAM_BEGIN | kind::TEAM_END | kind::JOIN => {
+            noise(record, maps, &mut tell)?;
+            tell(match record.kind {
+                kind::FORK => What::Fork { threads: record.value },
+                kind::TEAM_BEGIN => What::TeamBegin,
+                kind::TEAM_END => What::TeamEnd,
+                _ => What::Join,
+            });
+        }
         other => return Err(Damage(format!("damaged: a record of kind {other}"))),
     }
     Ok(())

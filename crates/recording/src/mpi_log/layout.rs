@@ -53,6 +53,10 @@ pub(crate) mod kind {
     pub(crate) const COLLECTIVE_BEGIN: u8 = 13;
     pub(crate) const COLLECTIVE_POSTED: u8 = 14;
     pub(crate) const COLLECTIVE: u8 = 15;
+    pub(crate) const FORK: u8 = 16;
+    pub(crate) const TEAM_BEGIN: u8 = 17;
+    pub(crate) const TEAM_END: u8 = 18;
+    pub(crate) const JOIN: u8 = 19;
 }
 
 /// Where in the head a field is, and how long it is.

@@ -131,7 +131,7 @@ fn what_a_rank_wrote_is_what_is_read() {
 fn every_kind_of_record_is_read_as_the_contract_describes_it() {
     let peer = |rank: u64| rank << 32;
     let unknown = u64::from(u32::MAX);
-    let written: [(Vec<u8>, What); 10] = [
+    let written: [(Vec<u8>, What); 14] = [
         (
             record(kind::SEND, 0, 7, 2_000, &[peer(1), 64, 5]),
             What::Send { comm: 0, to: 1, tag: 7, bytes: 64, request: 5 },
@@ -167,6 +167,10 @@ fn every_kind_of_record_is_read_as_the_contract_describes_it() {
                 request: 10,
             },
         ),
+        (record(kind::FORK, 0, 4, 2_010, &[]), What::Fork { threads: 4 }),
+        (record(kind::TEAM_BEGIN, 0, 0, 2_011, &[]), What::TeamBegin),
+        (record(kind::TEAM_END, 0, 0, 2_012, &[]), What::TeamEnd),
+        (record(kind::JOIN, 0, 0, 2_013, &[]), What::Join),
     ];
     let bytes: Vec<u8> = written.iter().flat_map(|(bytes, _)| bytes.clone()).collect();
     let dir = folder_with(&[log(0, 3, &bytes)]);
@@ -176,8 +180,20 @@ fn every_kind_of_record_is_read_as_the_contract_describes_it() {
     assert_eq!(events.iter().map(|event| event.what).collect::<Vec<_>>(), expected);
     assert_eq!(
         events.iter().map(|event| event.time_ns).collect::<Vec<_>>(),
-        (2_000..2_010).collect::<Vec<_>>()
+        (2_000..2_014).collect::<Vec<_>>()
     );
+}
+
+/// What a team's records count is the noise before them.
+#[test]
+fn noise_comes_before_the_event_of_a_team_with_which_it_was_written() {
+    let bytes = [record(kind::TEAM_BEGIN, 1, 0, 2_000, &[5]), record(kind::TEAM_END, 1, 0, 3_000, &[9])];
+    let dir = folder_with(&[log(0, 1, &bytes.concat())]);
+    let (events, damage) = all(&mut LogRun::open(dir.path()).unwrap(), 0);
+    assert_eq!(damage, None);
+    let noise = |total_ns| What::Noise { source: 0, total_ns };
+    let expected = [noise(5), What::TeamBegin, noise(9), What::TeamEnd];
+    assert_eq!(events.iter().map(|event| event.what).collect::<Vec<_>>(), expected);
 }
 
 #[test]
@@ -224,6 +240,7 @@ fn damage_ends_a_location_and_no_more() {
         (record(kind::ENTER, 0, 5, 0, &[]), "region 5"),
         (record(kind::SEND, 0, 5, 0, &[9, 9]), "communicator 9"),
         (record(kind::SEND, 0, 5, 0, &[0]), "too short"),
+        (record(kind::TEAM_BEGIN, 1, 0, 0, &[]), "too short"),
         (record(kind::COLLECTIVE, 77, 0, 0, &[0, 0, 0]), "operation 77"),
         (vec![4, 255, 0], "cannot be read"),
     ] {
@@ -251,7 +268,7 @@ fn a_c_compiler_lays_the_headers_out_alike() {
 
 /// A record of any kind, with few and small words.
 fn any_record() -> impl Strategy<Value = Vec<u8>> {
-    (0u8..17, 0u16..600, 0u32..4, any::<u64>(), prop::collection::vec(0u64..4, 0..5))
+    (0u8..21, 0u16..600, 0u32..4, any::<u64>(), prop::collection::vec(0u64..4, 0..5))
         .prop_map(|(kind, mask, value, time, words)| record(kind, mask, value, time, &words))
 }
 

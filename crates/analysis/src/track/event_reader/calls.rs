@@ -75,6 +75,8 @@ pub(in crate::track) struct CallKind {
     pub synchronous: bool,
     /// Its send waits for no receiver, whatever the size.
     pub buffered: bool,
+    /// In it the threads of an OpenMP team wait for each other.
+    pub team_barrier: bool,
     pub initializes: bool,
     pub finalizes: bool,
 }
@@ -88,6 +90,7 @@ impl CallKind {
             unshown: region.mpi && UNSHOWN.contains(&name),
             synchronous: SYNCHRONOUS.contains(&name),
             buffered: BUFFERED.contains(&name),
+            team_barrier: !region.mpi && is_team_barrier(&region.name),
             initializes: matches!(name, "MPI_Init" | "MPI_Init_thread"),
             finalizes: name == "MPI_Finalize",
         }
@@ -99,6 +102,14 @@ fn call_name(name: &str) -> &str {
     let end = name.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(name.len());
     let name = &name[..end];
     name.strip_suffix("_c").unwrap_or(name)
+}
+
+/// Whether a region is a barrier of OpenMP, as quell and Score-P name it: `omp barrier`, `!$omp implicit barrier @a.c:7`.
+fn is_team_barrier(name: &str) -> bool {
+    let name = name.trim_start_matches("!$");
+    ["omp barrier", "omp implicit barrier"].iter().any(|barrier| {
+        name.strip_prefix(barrier).is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '@']))
+    })
 }
 
 /// Whether a call that polls, `idle_ns` of work after an unsuccessful one of `last_ns`, continues the same wait.
@@ -148,6 +159,17 @@ mod tests {
         }
         assert!(!kind("MPI_Isend").synchronous);
         assert!(kind("MPI_Bsend").buffered && kind("MPI_Ibsend").buffered && !kind("MPI_Send").buffered);
+    }
+
+    #[test]
+    fn barriers_of_openmp_are_those_of_its_name() {
+        let is = |name: &str, mpi| {
+            CallKind::from_region(&Region { name: name.to_owned(), site: None, mpi }).team_barrier
+        };
+        for name in ["omp barrier", "omp implicit barrier", "!$omp implicit barrier @lulesh.cc:7"] {
+            assert!(is(name, false), "{name}");
+        }
+        assert!(!is("omp barriers", false) && !is("omp parallel", false) && !is("omp barrier", true));
     }
 
     #[test]

@@ -19,6 +19,25 @@ pub(in crate::track) struct CollectivePart {
     pub place: u32,
 }
 
+/// A team of threads: the index of its process, and its number there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(in crate::track) struct TeamId {
+    pub process: u32,
+    pub number: u32,
+}
+
+/// A thread's part in a barrier of its team.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::track) struct TeamBarrier {
+    pub team: TeamId,
+    /// Its number among the team's barriers, from 0.
+    pub number: u32,
+    /// Number of threads in the team.
+    pub threads: u32,
+    /// The thread's place among them.
+    pub place: u32,
+}
+
 /// A fact and its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::track) struct Timed {
@@ -65,6 +84,18 @@ pub(in crate::track) enum Fact {
     CollectivePosted { operation: OperationId, part: Option<CollectivePart> },
     /// A collective is complete. Its root is an index among its ranks.
     Collective { operation: Option<OperationId>, part: Option<CollectivePart>, ends: CollectiveEnd },
+    /// The thread forks a team.
+    Forked { team: TeamId },
+    /// The thread's share in a team begins; `forked_it` if it is the thread that forked the team.
+    TeamBegin { team: TeamId, forked_it: bool },
+    /// The thread's share is complete.
+    TeamEnd { team: TeamId, forked_it: bool },
+    /// The team is joined. `begun` threads had a share, and `came` others than this one have completed it.
+    Joined { team: TeamId, begun: u32, came: u32 },
+    /// The region that was entered last is a barrier of the thread's team: a call begins with it.
+    BarrierBegin { region: u32, depth: usize },
+    /// All threads of the team have come to the barrier.
+    Barrier(TeamBarrier),
 }
 
 impl Fact {

@@ -11,6 +11,7 @@ mod communicators;
 mod fact;
 mod message_matching;
 mod operations;
+mod teams;
 mod thread;
 
 use std::collections::BTreeMap;
@@ -21,9 +22,10 @@ use rustc_hash::FxHashMap;
 
 pub(super) use calls::{CallKind, polls_again};
 use communicators::Communicators;
-pub(super) use fact::{CollectiveEnd, CollectivePart, Fact, OperationId, Timed};
+pub(super) use fact::{CollectiveEnd, CollectivePart, Fact, OperationId, TeamBarrier, TeamId, Timed};
 use message_matching::Channels;
 pub(super) use message_matching::{Channel, MessageKey};
+use teams::Teams;
 use thread::{Input, Thread};
 
 /// All locations of a rank.
@@ -47,6 +49,8 @@ pub(super) struct EventReader<'a, R: Run + ?Sized> {
     processes: Vec<Process>,
     /// The index of the process of each location.
     process_of: Vec<usize>,
+    /// The teams of each process.
+    teams: Vec<Teams>,
     /// The threads by location.
     threads: Vec<Thread>,
     operations: u64,
@@ -70,6 +74,7 @@ impl<'a, R: Run + ?Sized> EventReader<'a, R> {
             channels: Channels::default(),
             collectives: FxHashMap::default(),
             threads: locations.map(|(location, facts)| Thread::new(location, facts.rank)).collect(),
+            teams: vec![Teams::default(); processes.len()],
             processes,
             process_of,
             operations: 0,
@@ -133,16 +138,16 @@ impl<'a, R: Run + ?Sized> EventReader<'a, R> {
 
     /// Processes the earliest event of a process; `false` if there is none.
     fn advance(&mut self, process: usize) -> bool {
-        let mut first: Option<(u64, usize, Event)> = None;
+        let mut first: Option<((u64, u8), usize, Event)> = None;
         for location in &self.processes[process].locations {
             let thread = &mut self.threads[*location as usize];
             let Some(event) = thread.peek(&mut self.input) else { continue };
-            let time = event.time_ns.max(thread.now_ns);
+            let time = (event.time_ns.max(thread.now_ns), teams::turn(event.what));
             if first.is_none_or(|(first, ..)| time < first) {
                 first = Some((time, *location as usize, event));
             }
         }
-        let Some((time_ns, location, event)) = first else { return false };
+        let Some(((time_ns, _), location, event)) = first else { return false };
         let thread = &mut self.threads[location];
         thread.advance();
         let from_ns = std::mem::replace(&mut thread.now_ns, time_ns);
@@ -158,8 +163,14 @@ impl<'a, R: Run + ?Sized> EventReader<'a, R> {
         let kinds = &self.kinds;
         match what {
             What::Enter(region) => thread.enter(region, kind(kinds, region)),
-            What::Leave(region) => thread.leave(region, |region| kind(kinds, region)),
+            What::Leave(region) => {
+                if thread.ends_barrier(region) {
+                    self.leave_barrier(location);
+                }
+                self.threads[location].leave(region, |region| kind(&self.kinds, region));
+            }
             What::Noise { source, total_ns } => thread.push(Fact::Noise { source, total_ns }),
+            What::Fork { .. } | What::TeamBegin | What::TeamEnd | What::Join => self.team(location, what),
             what => {
                 thread.begin_call();
                 self.communicates(location, what);

@@ -48,7 +48,14 @@ impl<R: Run + ?Sized> EventReader<'_, R> {
             }
             What::CollectiveBegin => return self.threads[location].push(Fact::CollectiveBegin),
             // An unsuccessful test is recognised by a call that completes nothing, because not all tracers record it.
-            What::Pending { .. } | What::Enter(_) | What::Leave(_) | What::Noise { .. } => return,
+            What::Pending { .. }
+            | What::Enter(_)
+            | What::Leave(_)
+            | What::Noise { .. }
+            | What::Fork { .. }
+            | What::TeamBegin
+            | What::TeamEnd
+            | What::Join => return,
         };
         self.threads[location].did();
         self.threads[location].push(fact);

@@ -8,6 +8,7 @@ use rustc_hash::FxHashMap;
 use super::calls::CallKind;
 use super::fact::{CollectivePart, Fact, OperationId, Timed};
 use super::message_matching::MessageKey;
+use super::teams::Member;
 
 /// Maximum number of events ahead in which the end of a posted operation is searched for.
 const LOOK_AHEAD: usize = 4096;
@@ -54,6 +55,8 @@ struct OpenCall {
     depth: Option<usize>,
     /// Whether it began, completed or probed an operation.
     did: bool,
+    /// Whether it is a barrier of the thread's team.
+    barrier: bool,
 }
 
 /// A region that was entered and not left.
@@ -83,6 +86,7 @@ pub(super) struct Thread {
     regions: Vec<OpenRegion>,
     call: Option<OpenCall>,
     pub requests: FxHashMap<u64, Request>,
+    pub member: Member,
     pub facts: VecDeque<Timed>,
 }
 
@@ -103,6 +107,7 @@ impl Thread {
             regions: Vec::new(),
             call: None,
             requests: FxHashMap::default(),
+            member: Member::default(),
             facts: VecDeque::new(),
         }
     }
@@ -195,11 +200,28 @@ impl Thread {
             open.fresh = false;
         }
         let begins_call = self.call.is_none() && kind.mpi;
-        if begins_call {
-            self.call = Some(OpenCall { region, depth: Some(self.regions.len()), did: false });
+        let barrier = self.call.is_none() && kind.team_barrier && self.member.in_team();
+        let depth = self.regions.len();
+        if begins_call || barrier {
+            self.call = Some(OpenCall { region, depth: Some(depth), did: false, barrier });
         }
         self.regions.push(OpenRegion { region, fresh: true });
         self.push(Fact::Enter { region, begins_call });
+        if barrier {
+            self.push(Fact::BarrierBegin { region, depth });
+        }
+    }
+
+    pub fn in_call(&self) -> bool {
+        self.call.is_some()
+    }
+
+    /// Whether a barrier of the thread's team ends with this region.
+    pub fn ends_barrier(&self, region: u32) -> bool {
+        let Some(depth) = self.call.filter(|call| call.barrier).and_then(|call| call.depth) else {
+            return false;
+        };
+        self.regions.iter().rposition(|open| open.region == region).is_some_and(|at| depth >= at)
     }
 
     pub fn leave(&mut self, region: u32, kind_of: impl Fn(u32) -> CallKind) {
@@ -222,7 +244,7 @@ impl Thread {
         let depth = self.regions.len();
         let open = self.regions.last().copied().filter(|open| open.fresh && depth > 1);
         let (region, depth) = open.map_or((UNKNOWN, None), |open| (open.region, Some(depth - 1)));
-        self.call = Some(OpenCall { region, depth, did: false });
+        self.call = Some(OpenCall { region, depth, did: false, barrier: false });
         self.push(Fact::CallBegin { region, depth });
     }
 

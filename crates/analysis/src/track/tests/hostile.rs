@@ -32,6 +32,8 @@ fn whats() -> impl Strategy<Value = What> {
         1 => requests().prop_map(|request| What::Pending { request }),
         1 => requests().prop_map(|request| What::Cancelled { request }),
         1 => Just(What::CollectiveBegin),
+        1 => small().prop_map(|threads| What::Fork { threads }),
+        3 => prop::sample::select(vec![What::TeamBegin, What::TeamEnd, What::Join]),
         1 => (small(), requests()).prop_map(|(comm, request)| What::CollectivePosted { comm, request }),
         3 => (0usize..Operation::ALL.len(), small(), small(), requests(), 0u64..2).prop_map(|(at, comm, root, request, bytes)| {
             What::Collective { operation: Operation::ALL[at], comm, root, sent: bytes, received: bytes, request }
@@ -43,8 +45,13 @@ proptest! {
     #[test]
     fn whatever_an_archive_holds_the_analysis_ends_and_adds_up(
         streams in prop::collection::vec(prop::collection::vec((times(), whats()), 0..60), 1..5),
+        threads in 1u32..3,
     ) {
         let mut made = Made::new(streams.len() as u32, &["tick", "task"]);
+        made.definitions.regions[0].name = "omp barrier".into();
+        for location in &mut made.definitions.locations {
+            (location.rank, location.thread) = (location.rank / threads, location.rank % threads);
+        }
         made.definitions.comms.push(Comm { name: "some".into(), members: vec![2, 0], remote: None });
         made.definitions.comms.push(Comm { name: "two".into(), members: vec![1], remote: Some(vec![0, 9]) });
         for (rank, stream) in streams.iter().enumerate() {
