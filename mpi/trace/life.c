@@ -89,13 +89,13 @@ int traced_Pcontrol(const int level, ...)
 		return MPI_SUCCESS;
 	log->now_ns = now_ns();
 	if (level < 0) {
-		uint32_t region = log_region(log, CALLS, (const void *)(intptr_t)-(int64_t)level);
+		uint32_t region = log_region(log, PHASE, (const void *)(intptr_t)-(int64_t)level);
 		if (log->phase == region)
 			phase_ends(log);
 		return MPI_SUCCESS;
 	}
 	phase_ends(log);
-	log->phase = log_region(log, CALLS, (const void *)(intptr_t)level);
+	log->phase = log_region(log, PHASE, (const void *)(intptr_t)level);
 	log_edge(log, QUELL_TRACE_ENTER, log->phase);
 	return MPI_SUCCESS;
 }

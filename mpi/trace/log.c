@@ -37,6 +37,12 @@ static uint64_t (*injected_ns)(void);
 
 static void thread_ends(void *log);
 
+/* A forked child shares the mapped logs, and is not a rank. */
+static void child_begins(void)
+{
+	tracing = false;
+}
+
 static void begin(void)
 {
 	const char *name = getenv(QUELL_TRACE_FOLDER_VARIABLE), *bytes = getenv(QUELL_TRACE_LIMIT_VARIABLE);
@@ -54,6 +60,7 @@ static void begin(void)
 	void *found = dlsym(RTLD_DEFAULT, "quell_injected_ns");
 	memcpy(&injected_ns, &found, sizeof(found));
 	pthread_key_create(&key, thread_ends);
+	pthread_atfork(NULL, NULL, child_begins);
 }
 
 void read_line(const char *path, char *text, size_t size)
@@ -171,46 +178,39 @@ static struct log *create(void)
 
 /* ---- Noise ---- */
 
-struct range {
-	unsigned from, to;
-};
-
-/* Reads the thread's counters; returns the range of sources that could be read. */
-static struct range read_noise(struct log *log, uint64_t now[QUELL_TRACE_SOURCES])
+/* Reads the thread's counters. */
+static void read_noise(const struct log *log, struct edge *edge)
 {
-	struct range known = { QUELL_KINDS, QUELL_KINDS };
-	if (log->slot && !quell_metrics_read_new(log->slot, QUELL_EVERY_KIND, (unsigned long long *)now, &log->seen))
-		known.from = 0;
-	else
-		log->seen = (struct quell_levels){ { ~0ull, ~0ull } };
+	edge->from = edge->to = QUELL_KINDS;
+	if (log->slot && !quell_metrics_read_some(log->slot, QUELL_EVERY_KIND, (unsigned long long *)edge->now_ns))
+		edge->from = 0;
 	if (injected_ns) {
-		now[QUELL_TRACE_INJECTED] = injected_ns();
-		known.to = QUELL_TRACE_SOURCES;
+		edge->now_ns[QUELL_TRACE_INJECTED] = injected_ns();
+		edge->to = QUELL_TRACE_SOURCES;
 	}
-	return known;
 }
 
 /* Excludes the noise so far from the run. */
 void log_forget_noise(struct log *log)
 {
-	read_noise(log, log->from_ns);
+	struct edge edge;
+	read_noise(log, &edge);
+	for (unsigned source = edge.from; source < edge.to; source++)
+		log->from_ns[source] = edge.now_ns[source];
 }
 
 /* Opens the calling thread's log; NULL, without another attempt, if that fails. */
 struct log *log_open(void)
 {
 	static __thread bool tried;
-	int rank = 0, ranks = 0;
 	if (tried)
 		return NULL;
 	tried = true;
 	struct log *log = create();
 	if (!log)
 		return NULL;
-	REAL(Comm_rank)(THE_WORLD, &rank);
-	REAL(Comm_size)(THE_WORLD, &ranks);
-	log->head->rank = (uint32_t)rank;
-	log->head->ranks = (uint32_t)ranks;
+	log->head->rank = (uint32_t)comm_world()->rank;
+	log->head->ranks = (uint32_t)comm_world()->size;
 	log->slot = metrics_code ? NULL : quell_metrics_thread(&metrics);
 	const char *reason = log->slot ? "" : quell_metrics_reason(metrics_code ? metrics_code : -ESRCH);
 	snprintf(log->head->reason, sizeof(log->head->reason), "%s", reason);
@@ -283,6 +283,15 @@ void log_end_all(bool finalized)
 	pthread_mutex_unlock(&guard);
 }
 
+/* Calls a function for each log of the process. */
+void log_each(void (*visit)(struct log *log))
+{
+	pthread_mutex_lock(&guard);
+	for (struct log *log = logs; log; log = log->others)
+		visit(log);
+	pthread_mutex_unlock(&guard);
+}
+
 __attribute__((destructor)) static void process_ends(void)
 {
 	tracing = false;
@@ -291,19 +300,40 @@ __attribute__((destructor)) static void process_ends(void)
 
 /* ---- Enter and leave ---- */
 
-/* Writes an enter or a leave, with the noise counters that changed since the last one. */
+/* What the thread's clock and counters say now. */
+void log_read_edge(struct log *log, struct edge *edge)
+{
+	edge->log = log;
+	edge->at_ns = now_ns();
+	read_noise(log, edge);
+}
+
+/* Writes an enter, a leave, or an event of a team, with the noise counters that changed since the last one. */
 void log_edge(struct log *log, enum quell_trace_kind kind, uint32_t region)
 {
-	uint64_t now[QUELL_TRACE_SOURCES], changed[QUELL_TRACE_SOURCES];
-	unsigned mask = 0, words = 0;
 	/* Mostly nothing has struck since the last event. */
 	if (log->slot && !injected_ns && quell_metrics_is_old(log->slot, log->seen)) {
 		put(log, kind, 0, region, NULL, 0);
 		return;
 	}
-	struct range known = read_noise(log, now);
-	for (unsigned source = known.from; source < known.to; source++) {
-		uint64_t noise_ns = now[source] - log->from_ns[source];
+	/* Before the counters are read: what is written then is new the next time. */
+	struct quell_levels seen = { { ~0ull, ~0ull } };
+	if (log->slot)
+		seen = quell_levels_before(log->slot);
+	struct edge edge;
+	read_noise(log, &edge);
+	if (!edge.from)
+		log->seen = seen;
+	log_put_edge(log, kind, region, &edge);
+}
+
+/* The same with counters that were read before. */
+void log_put_edge(struct log *log, enum quell_trace_kind kind, uint32_t region, const struct edge *edge)
+{
+	uint64_t changed[QUELL_TRACE_SOURCES];
+	unsigned mask = 0, words = 0;
+	for (unsigned source = edge->from; source < edge->to; source++) {
+		uint64_t noise_ns = edge->now_ns[source] - log->from_ns[source];
 		if (noise_ns == log->noise_ns[source])
 			continue;
 		log->noise_ns[source] = changed[words++] = noise_ns;
@@ -325,19 +355,25 @@ static struct region *place_of(struct log *log, uint32_t call, const void *site)
 	}
 }
 
+/* The name of a region that is neither a call of MPI nor a phase. */
+static const char *openmp_name(uint32_t call)
+{
+	return call == OMP_PARALLEL ? "omp parallel" : call == OMP_BARRIER ? "omp barrier" : "omp implicit barrier";
+}
+
 static void define(struct log *log, uint32_t number, uint32_t call, const void *site)
 {
 	char text[512] = { 0 };
 	int length;
-	if (call == CALLS) {
+	if (call == PHASE) {
 		length = snprintf(text, sizeof(text), "phase %d", (int)(intptr_t)site) + 1;
 	} else {
-		length = snprintf(text, sizeof(text), "%s", call_names[call]) + 1;
+		length = snprintf(text, sizeof(text), "%s", call < CALLS ? call_names[call] : openmp_name(call)) + 1;
 		describe_site(site, text + length, sizeof(text) - (size_t)length);
 	}
 	length += (int)strlen(text + length) + 1;
 	log->now_ns = now_ns();
-	put(log, QUELL_TRACE_REGION, call != CALLS, number, text, ((unsigned)length + 7) / 8);
+	put(log, QUELL_TRACE_REGION, call < CALLS, number, text, ((unsigned)length + 7) / 8);
 }
 
 /* The region of a call at a call site. */

@@ -69,10 +69,20 @@ extern void *handles[HANDLE_COUNT];
 
 #define REGIONS_AT_FIRST 256
 
+/* Regions that are no calls of MPI, in place of a call. */
+enum { PHASE = CALLS, OMP_PARALLEL, OMP_BARRIER, OMP_IMPLICIT_BARRIER };
+
 struct region {
 	const void *site; /* the call site; for phases the phase */
-	uint32_t call;    /* CALLS: a phase */
+	uint32_t call;
 	uint32_t number;  /* from 1; 0: the place is free */
+};
+
+/* The time of an event, and the noise counters by then. */
+struct edge {
+	struct log *log;
+	uint64_t at_ns, now_ns[QUELL_TRACE_SOURCES];
+	unsigned from, to; /* the range of sources that could be read */
 };
 
 struct log {
@@ -92,12 +102,15 @@ struct log {
 	struct region *regions; /* a hash table of a power of two places */
 	uint32_t places, used;
 	struct log *others;
+	struct team *team; /* of OpenMP, in which the thread has a share (openmp.h) */
+	struct edge waits; /* since then in a barrier that may turn out to be the join (ompt.c) */
 	char path[];
 };
 
 struct thread {
 	struct log *log;
 	int depth; /* nesting depth of calls: only the outermost are the program's */
+	int inner; /* nesting depth of parallel regions that are not traced */
 };
 
 extern __thread struct thread mine __attribute__((tls_model("initial-exec")));
@@ -118,7 +131,10 @@ struct log *log_open(void);
 void log_forget_noise(struct log *log);
 void log_wrong_mpi(void);
 void log_end_all(bool finalized);
+void log_each(void (*visit)(struct log *log));
 void log_edge(struct log *log, enum quell_trace_kind kind, uint32_t region);
+void log_read_edge(struct log *log, struct edge *edge);
+void log_put_edge(struct log *log, enum quell_trace_kind kind, uint32_t region, const struct edge *edge);
 uint32_t log_region(struct log *log, uint32_t call, const void *site);
 extern const char *const call_names[CALLS];
 
@@ -219,6 +235,8 @@ struct comm {
 };
 
 void comms_begin(void);
+/* MPI_COMM_WORLD, without a call of the MPI: not every thread may make one. */
+const struct comm *comm_world(void);
 struct comm *comm_of(MPI_Comm handle);
 struct comm *comm_take(MPI_Comm handle);
 void comm_drop(struct comm *comm);

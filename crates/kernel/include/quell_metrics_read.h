@@ -173,21 +173,13 @@ QUELL_FAST int quell_metrics_read_some(const struct quell_slot *slot, unsigned i
 	return quell_try_some(slot, mask, out) ? 0 : quell_try_some_again(slot, mask, out);
 }
 
-/* Whether nothing was written into the slot since `seen`, which quell_metrics_read_new set. */
+/* Whether nothing was written into the slot since quell_levels_before() gave `seen`: a reader that keeps what it read after that call need
+ * not read again. */
 QUELL_FAST int quell_metrics_is_old(const struct quell_slot *slot, struct quell_levels seen)
 {
 	struct quell_levels now = quell_levels_before(slot);
 
 	return now.words[0] == seen.words[0] && now.words[1] == seen.words[1];
-}
-
-/* The same as quell_metrics_read_some, for a reader that keeps what it read: sets `seen`, so that quell_metrics_is_old can tell the next
- * time whether it has to read again. */
-QUELL_FAST int quell_metrics_read_new(const struct quell_slot *slot, unsigned int mask, unsigned long long *out, struct quell_levels *seen)
-{
-	/* Before the counters: what is written while they are read is then new the next time. */
-	*seen = quell_levels_before(slot);
-	return quell_metrics_read_some(slot, mask, out);
 }
 
 /* Reads all fields of a slot as one consistent snapshot. -ESRCH: the slot is free, its thread has ended. -EAGAIN: as above. A slot
