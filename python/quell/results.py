@@ -269,6 +269,11 @@ class Tracked(Document["documents.Tracked"]):
         return self.document["ranks"]
 
     @property
+    def threads(self) -> list[documents.TrackedThread]:
+        """One record per thread other than each rank's first."""
+        return self.document.get("threads", [])
+
+    @property
     def rows(self) -> list[documents.TrackedRank]:
         """The ranks."""
         return self.ranks

@@ -13,7 +13,7 @@ use quell_analysis::attribution::{LeftOverRow, SourceRow, TaskRow, ThreadRow};
 use quell_analysis::compare::{Changes, SideDocument};
 use quell_analysis::overview::{CpuOverview, PeriodRow, QuantaOverview};
 use quell_analysis::predict::Point;
-use quell_analysis::track::{RunSource, Tracked, TrackedPath, TrackedRank};
+use quell_analysis::track::{RunSource, Tracked, TrackedPath, TrackedRank, TrackedThread};
 use quell_analysis::whatif::CostRow;
 use quell_analysis::whatif::culprits::{SourceDelay, WorstHit};
 use quell_recording::Trace;
@@ -224,6 +224,7 @@ fn described() -> BTreeMap<&'static str, Vec<Column>> {
         ("threads", ThreadRow::columns()),
         ("track_paths", TrackedPath::columns()),
         ("track_ranks", TrackedRank::columns()),
+        ("track_threads", TrackedThread::columns()),
         ("track_sources", RunSource::columns()),
     ])
 }

@@ -2,7 +2,8 @@
 //! are drawn.
 
 use quell_analysis::track::{
-    EagerLimit, Findings, RunSource, Tracked, TrackedPath, TrackedRank, TrackedSource, UnknownWait,
+    EagerLimit, Findings, RunSource, Tracked, TrackedPath, TrackedRank, TrackedSource, TrackedThread,
+    UnknownWait,
 };
 use quell_recording::cut;
 use serde::Serialize;
@@ -39,6 +40,9 @@ pub(super) struct Run<'a> {
     unknown_waits: &'a [UnknownWait],
     sources: Vec<Source>,
     ranks: Ranks,
+    /// Of the threads other than each rank's first, those with most noise.
+    threads: Vec<&'a TrackedThread>,
+    all_threads: usize,
     paths: Vec<Path>,
     all_paths: usize,
     findings: &'a Findings,
@@ -105,6 +109,8 @@ impl<'a> Run<'a> {
             unknown_waits: &tracked.unknown_waits,
             sources: sources(tracked, &drawn),
             ranks: Ranks::new(&drawn),
+            threads: noisiest(&tracked.threads),
+            all_threads: tracked.threads.len(),
             paths: tracked.paths.iter().filter(lost).take(MOST_PATHS).map(Path::new).collect(),
             all_paths: tracked.paths.iter().filter(lost).count(),
             findings: &tracked.findings,
@@ -127,6 +133,14 @@ fn worst(mut ranks: Vec<&TrackedRank>) -> Vec<&TrackedRank> {
     ranks.sort_by_key(|rank| (-rank.accumulated_ns, rank.rank));
     ranks.truncate(MOST_WORST);
     ranks
+}
+
+fn noisiest(threads: &[TrackedThread]) -> Vec<&TrackedThread> {
+    let mut noisy: Vec<&TrackedThread> =
+        threads.iter().filter(|thread| thread.local_ns != 0 || thread.accumulated_ns != 0).collect();
+    noisy.sort_by_key(|thread| (-thread.local_ns, thread.rank, thread.thread));
+    noisy.truncate(MOST_WORST);
+    noisy
 }
 
 impl Ranks {

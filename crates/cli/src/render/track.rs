@@ -1,6 +1,8 @@
 //! Renders what noise did to an MPI run as text for a terminal.
 
-use quell_analysis::track::{EagerLimit, RunSource, Tracked, TrackedPath, TrackedRank, UnknownWait};
+use quell_analysis::track::{
+    EagerLimit, RunSource, Tracked, TrackedPath, TrackedRank, TrackedThread, UnknownWait,
+};
 use quell_recording::SourceKind;
 use quell_recording::columns::{Columns, Importance, Unit};
 use quell_recording::mpi_log::{OTHER_RANKS, OWN_THREADS};
@@ -47,6 +49,7 @@ pub fn tracked(tracked: &Tracked) -> String {
     }
     text += &plot(&tracked.ranks);
     text += &ranks(&tracked.ranks);
+    text += &threads(&tracked.threads);
     text + &paths(&tracked.paths)
 }
 
@@ -191,6 +194,22 @@ fn ranks(ranks: &[TrackedRank]) -> String {
         );
     }
     format!("\n{title}\n{}", fitting(&chosen, &[], |rank, _| rank.rank.to_string()))
+}
+
+/// The threads other than each rank's first that noise struck or delayed.
+fn threads(threads: &[TrackedThread]) -> String {
+    let cost = |thread: &TrackedThread| thread.local_ns.max(thread.accumulated_ns);
+    let mut chosen: Vec<&TrackedThread> = threads.iter().filter(|thread| cost(thread) != 0).collect();
+    if chosen.is_empty() {
+        return String::new();
+    }
+    let mut title = "Threads other than each rank's first".to_owned();
+    if chosen.len() > FEW_RANKS {
+        title += &format!(": the {WORST_RANKS} of {} with most noise", chosen.len());
+        chosen.sort_by_key(|thread| (-thread.local_ns, thread.rank, thread.thread));
+        chosen.truncate(WORST_RANKS);
+    }
+    format!("\n{title}\n{}", fitting(&chosen, &[], |thread, _| thread.rank.to_string()))
 }
 
 fn paths(paths: &[TrackedPath]) -> String {

@@ -142,7 +142,7 @@ function trackSections(run) {
                 )),
                 section("profile", "Profile", profileFigure(run)),
             ];
-    return element("div", {}, ...body, rankSection(run), placeSection(run));
+    return element("div", {}, ...body, rankSection(run), threadSection(run), placeSection(run));
 }
 
 function trackSourceTable(run, sources) {
@@ -166,6 +166,15 @@ function rankSection(run) {
     }));
     const caption = few ? "Each rank." : `The ${rows.length} of ${count(run.all_ranks)} ranks that lost the most.`;
     return section("ranks", "Ranks", rowTable("track_ranks", caption, rows));
+}
+
+function threadSection(run) {
+    const rows = records(run.threads);
+    if (rows.length === 0) {
+        return null;
+    }
+    const caption = `Threads other than each rank's first: the ${rows.length} of ${count(run.all_threads)} with most noise.`;
+    return section("threads", "Threads", rowTable("track_threads", caption, rows));
 }
 
 function noiseHow(ranks, at) {
