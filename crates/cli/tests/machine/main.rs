@@ -20,6 +20,7 @@ mod replay_emulate;
 mod replay_timer;
 mod serve_metrics;
 mod trace;
+mod trace_openmp;
 mod track;
 mod tune;
 mod tune_try;
