@@ -3136,6 +3136,12 @@ class Tracked(TypedDict):
     schema: str
     """`quell.track/2`."""
 
+    threads: NotRequired[list[TrackedThread]]
+    """The threads other than each rank's first, in order.
+
+    What they lost is in the figures of ranks only as far as it reached them.
+    """
+
     unknown_waits: NotRequired[list[UnknownWait]]
     """Calls that may have waited for other ranks in ways that the archive does not show, the longest first: their
     time counts as work.
@@ -3241,6 +3247,39 @@ class TrackedSource(TypedDict):
 
     noise_without_time_ns: NotRequired[int]
     """Noise of this source for which the archive has no time."""
+
+
+class TrackedThread(TypedDict):
+    """The effect of noise on a thread of a rank. Times in ns."""
+
+    absorbed_ns: int
+    """Noise of its own that did not delay anything."""
+
+    accumulated_ns: int
+    """Its delay at its end relative to a run without noise: local plus amplified less absorbed, less noise without
+    time.
+    """
+
+    amplified_ns: int
+    """Time that it lost through the noise of other threads."""
+
+    local_by_source_ns: dict[str, int]
+    """Noise that struck it, by source."""
+
+    local_ns: int
+    """Noise that struck it."""
+
+    most_local_source: NotRequired[str | None]
+    """The source of most of that noise. In tables: `mostly`."""
+
+    noise_without_time_ns: int
+    """Noise for which the archive has no time: it is in the local noise, and in nothing else. In tables: `no time`."""
+
+    rank: int
+    """The rank in `MPI_COMM_WORLD`."""
+
+    thread: int
+    """The rank's thread; its first is 0."""
 
 
 class Typical(TypedDict):

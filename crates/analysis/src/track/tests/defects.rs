@@ -303,3 +303,19 @@ fn time_outside_of_all_regions_is_the_program_s_own() {
     let paths: Vec<_> = tracked.paths.iter().map(|path| path.path.join("/")).collect();
     assert_eq!(paths, ["", "main", "main/main"], "the costliest first");
 }
+
+/// One that shows how it waits, as a collective or a receive, is tracked, so that its time is no work.
+#[test]
+fn calls_that_may_wait_unseen_are_named_with_their_time_unless_their_events_show_how() {
+    let mut run = run(2);
+    run.waits(0, [100, 300], "MPI_Win_wait", &[]).waits(1, [100, 150], "MPI_Win_wait", &[]);
+    run.waits(0, [400, 1000], "MPI_Comm_accept", &[]);
+    run.waits(0, [1100, 1200], "MPI_Win_unlock", &[received(1, 0, BLOCKING)]);
+    run.waits(0, [1300, 1400], "MPI_Win_flush", &[barrier(0)]);
+    run.waits(1, [1000, 1400], "MPI_Barrier", &[barrier(0)]);
+    run.waits(1, [1500, 1900], "MPI_Wtime", &[]);
+    let tracked = run.track();
+    let waits: Vec<_> =
+        tracked.unknown_waits.iter().map(|wait| (wait.call.as_str(), wait.calls, wait.time_ns)).collect();
+    assert_eq!(waits, [("MPI_Comm_accept", 1, 600), ("MPI_Win_wait", 2, 250)]);
+}

@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 use quell_recording::mpi::{Location, Operation, Region, UNKNOWN, What};
+use quell_sim::loggops::Network;
 
 use super::archives::Made;
 use crate::track::{Tracked, goal};
@@ -189,7 +190,7 @@ fn a_team_is_work_in_a_schedule() {
         made.at(master, 4 * MS, What::TeamEnd).at(worker, 5 * MS, What::TeamEnd).joins(master, 5 * MS);
         made.collective(master, [5 * MS, 5 * MS], Operation::Barrier, UNKNOWN);
     }
-    let schedule = goal(&mut made, None, &mut |_| ()).unwrap();
+    let schedule = goal(&mut made, None, &Network::default().into(), &mut |_| ()).unwrap();
     assert_eq!(schedule.skipped.threads, 2);
     let work = schedule.quiet_ns;
     assert!((4 * MS..4 * MS + MS / 2).contains(&work), "{work} ns");
