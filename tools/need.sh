@@ -26,6 +26,7 @@ has() {
         iproute2) command -v ip ;;
         lammps) command -v lmp || command -v lammps ;;
         libmpich-dev) mpicc.mpich -fsyntax-only -include mpi.h -x c /dev/null ;;
+        libomp-dev) clang -fopenmp -shared -o /dev/null -include omp.h -x c /dev/null ;;
         libopenmpi-dev) mpicc.openmpi -fsyntax-only -include mpi.h -x c /dev/null ;;
         libotf2-trace-dev) cc -fsyntax-only -include otf2/otf2.h -x c /dev/null ;;
         linux-perf) perf version ;;
@@ -58,6 +59,7 @@ why() {
         iproute2) echo "brings ip, to make hosts with a network of their own on one machine" ;;
         libelf-dev) echo "libelf's headers, for libbpf, which loads the eBPF programs" ;;
         libmpich-dev) echo "MPICH's mpicc, for the tests of benchmarks" ;;
+        libomp-dev) echo "LLVM's OpenMP runtime, for the tests of hybrid programs" ;;
         libopenmpi-dev) echo "Open MPI's mpicc, for the tests of benchmarks" ;;
         libotf2-trace-dev) echo "the OTF2 library, which reads and writes archives of MPI runs" ;;
         linux-perf) echo "brings perf, to hold the recorder's figures against" ;;
