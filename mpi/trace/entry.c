@@ -187,6 +187,7 @@ __attribute__((used)) void quell_find_mpi(void)
 		void *found = find(handle, symbols[call]);
 		real[call] = found ? found : (void *)missing;
 	}
+	sites_begin();
 	bool wanted = folder && *folder;
 	bool right = right_mpi(handle);
 	if (wanted && !right)

@@ -61,7 +61,7 @@ int traced_Finalize(void)
 {
 	if (mine.depth || !tracing)
 		return REAL(Finalize)();
-	struct log *log = call_begin(CALL_Finalize, SITE);
+	struct log *log = call_begin(CALL_Finalize, CALLER);
 	mine.depth = 1;
 	if (log)
 		log->head->calls--;

@@ -369,7 +369,8 @@ static void define(struct log *log, uint32_t number, uint32_t call, const void *
 		length = snprintf(text, sizeof(text), "phase %d", (int)(intptr_t)site) + 1;
 	} else {
 		length = snprintf(text, sizeof(text), "%s", call < CALLS ? call_names[call] : openmp_name(call)) + 1;
-		describe_site(site, text + length, sizeof(text) - (size_t)length);
+		if (call >= CALLS || site_is_right(site))
+			describe_site(site, text + length, sizeof(text) - (size_t)length);
 	}
 	length += (int)strlen(text + length) + 1;
 	log->now_ns = now_ns();

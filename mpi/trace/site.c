@@ -1,23 +1,134 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * Describes a call site as text. */
+ * Call sites: where they are, and as text.
+ *
+ * A call in Fortran returns into the MPI's own function for that language, which is no call site of the program. The program's is the
+ * return address of that function. How far up the stack it is does not change from call to call, so it is looked up once by unwinding.
+ */
 #include "trace.h"
 
 #include <dlfcn.h>
+#include <link.h>
 #include <stdio.h>
+#include <unwind.h>
 
-/* `symbol (object)`, or `object+0xoffset`. Empty if the caller is one of the MPI's own Fortran functions or an injector, which are not
- * call sites of the program. */
+struct addresses mpi_objects;
+
+/* Where the program's return address is, above the frame of the tracer's function that the MPI's function calls at `caller`. */
+struct behind {
+	const void *caller;
+	ptrdiff_t offset; /* 0: unknown, because no address of a return is there */
+};
+
+#define BEHIND_MOST 64
+static __thread struct behind behind[BEHIND_MOST] __attribute__((tls_model("initial-exec")));
+
+/* The name of the file of an object, without its folder. */
+static const char *file_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	return slash ? slash + 1 : path;
+}
+
+static bool is_mpi(const char *file)
+{
+	return !strncmp(file, "libmpi", 6);
+}
+
+static int note_object(struct dl_phdr_info *object, size_t size, void *ends)
+{
+	uintptr_t *end = ends;
+	(void)size;
+	if (!is_mpi(file_of(object->dlpi_name)))
+		return 0;
+	for (int i = 0; i < object->dlpi_phnum; i++) {
+		const ElfW(Phdr) *part = &object->dlpi_phdr[i];
+		uintptr_t from = object->dlpi_addr + part->p_vaddr;
+		if (part->p_type != PT_LOAD)
+			continue;
+		if (!*end || from < mpi_objects.from)
+			mpi_objects.from = from;
+		if (from + part->p_memsz > *end)
+			*end = from + part->p_memsz;
+	}
+	return 0;
+}
+
+void sites_begin(void)
+{
+	uintptr_t end = 0;
+	dl_iterate_phdr(note_object, &end);
+	mpi_objects.size = end - mpi_objects.from;
+}
+
+/* The first frame that belongs neither to the tracer nor to the MPI. */
+struct programs_frame {
+	const void *site;
+	const char *above; /* the address above that of its return address */
+};
+
+static _Unwind_Reason_Code look_at(struct _Unwind_Context *context, void *found)
+{
+	struct programs_frame *program = found;
+	const void *site = (const void *)_Unwind_GetIP(context);
+	Dl_info facts;
+	/* The call is before its return address, which may belong to the next function. */
+	if (dladdr((const char *)site - 1, &facts) && facts.dli_fname) {
+		const char *object = file_of(facts.dli_fname);
+		if (is_mpi(object) || !strncmp(object, "quell-", 6))
+			return _URC_NO_REASON;
+	}
+	*program = (struct programs_frame){ site, (const char *)_Unwind_GetCFA(context) };
+	return _URC_END_OF_STACK;
+}
+
+static struct programs_frame programs_frame(void)
+{
+	struct programs_frame found = { NULL, NULL };
+	_Unwind_Backtrace(look_at, &found);
+	return found;
+}
+
+const void *site_behind(const void *caller, const char *frame)
+{
+	uintptr_t hash = (uintptr_t)caller * 0x9e3779b97f4a7c15u >> 32;
+	struct behind *known;
+	for (unsigned tried = 0;; tried++) {
+		known = &behind[(hash + tried) % BEHIND_MOST];
+		if (known->caller == caller)
+			break;
+		if (tried == BEHIND_MOST)
+			return NULL;
+		if (!known->caller) {
+			struct programs_frame program = programs_frame();
+			known->caller = caller;
+			known->offset = program.above ? program.above - frame - (ptrdiff_t)sizeof(void *) : 0;
+			break;
+		}
+	}
+	mine.behind = known;
+	return known->offset ? *(const void *const *)(frame + known->offset) : NULL;
+}
+
+bool site_is_right(const void *site)
+{
+	if (!mine.behind || programs_frame().site == site)
+		return true;
+	/* The function's frame is not always as large, or functions of the MPI call it from several places. */
+	mine.behind->offset = 0;
+	return false;
+}
+
+/* `symbol (object)`, or `object+0xoffset`. Empty if the caller is an injector, or unknown. */
 void describe_site(const void *site, char *text, size_t size)
 {
 	Dl_info facts;
-	/* The call is before its return address, which may belong to the next function. */
 	const char *call = (const char *)site - 1;
 	text[0] = 0;
-	if (!dladdr(call, &facts) || !facts.dli_fname)
+	if (!site || !dladdr(call, &facts) || !facts.dli_fname)
 		return;
-	const char *slash = strrchr(facts.dli_fname, '/'), *object = slash ? slash + 1 : facts.dli_fname;
-	if (!strncmp(object, "libmpi", 6) || !strncmp(object, "quell-", 6))
+	const char *object = file_of(facts.dli_fname);
+	if (is_mpi(object) || !strncmp(object, "quell-", 6))
 		return;
 	if (facts.dli_sname)
 		snprintf(text, size, "%.200s (%.100s)", facts.dli_sname, object);

@@ -111,6 +111,7 @@ struct thread {
 	struct log *log;
 	int depth; /* nesting depth of calls: only the outermost are the program's */
 	int inner; /* nesting depth of parallel regions that are not traced */
+	struct behind *behind; /* by which function of the MPI the program came to its call; NULL: by none */
 };
 
 extern __thread struct thread mine __attribute__((tls_model("initial-exec")));
@@ -166,10 +167,33 @@ static inline uint64_t two(uint32_t low, uint32_t high)
 	return (uint64_t)high << 32 | low;
 }
 
+/* ---- Call sites (site.c) ---- */
+
+/* From the first of the MPI's objects to the last; others may lie between. */
+extern struct addresses {
+	uintptr_t from, size;
+} mpi_objects;
+
+void sites_begin(void);
+const void *site_behind(const void *caller, const char *frame);
+bool site_is_right(const void *site);
+void describe_site(const void *site, char *text, size_t size);
+
+/* Where the program makes the call, also if one of the MPI's functions for Fortran is between. */
+static inline const void *site_of(const void *caller, const char *frame)
+{
+	mine.behind = NULL;
+	return (uintptr_t)caller - mpi_objects.from < mpi_objects.size ? site_behind(caller, frame) : caller;
+}
+
+/* The return address of the function, and the address above it. */
+#define CALLER __builtin_return_address(0), __builtin_dwarf_cfa()
+#define SITE site_of(CALLER)
+
 /* ---- Calls ---- */
 
 /* A call of the program begins. NULL: it is nested or not traced, and is only passed on. */
-static inline struct log *call_begin(uint32_t call, const void *site)
+static inline struct log *call_begin(uint32_t call, const void *caller, const char *frame)
 {
 	if (mine.depth || !tracing)
 		return NULL;
@@ -178,7 +202,7 @@ static inline struct log *call_begin(uint32_t call, const void *site)
 		return NULL;
 	mine.depth = 1;
 	log->head->calls++;
-	log->region = log_region(log, call, site);
+	log->region = log_region(log, call, site_of(caller, frame));
 	log->now_ns = now_ns();
 	log_edge(log, QUELL_TRACE_ENTER, log->region);
 	return log;
@@ -197,26 +221,24 @@ static inline int call_end(struct log *log, int code)
 	return code;
 }
 
-#define SITE __builtin_return_address(0)
-
 /* A function that traces a call: what to do before it, after it if it succeeded, and after it if it failed. */
 #define TRACED(name, params, args, before, after) TRACED_(name, params, args, before, after, )
 #define TRACED_OR(name, params, args, before, after, otherwise) TRACED_(name, params, args, before, after, otherwise)
-#define TRACED_(name, params, args, before, after, otherwise) \
-	int traced_##name params                             \
-	{                                                    \
-		struct log *log = call_begin(CALL_##name, SITE); \
-		if (!log)                                    \
-			return REAL(name) args;              \
-		before;                                      \
-		int code = REAL(name) args;                  \
-		call_returned(log);                          \
-		if (code == MPI_SUCCESS) {                   \
-			after;                               \
-		} else {                                     \
-			otherwise;                           \
-		}                                            \
-		return call_end(log, code);                  \
+#define TRACED_(name, params, args, before, after, otherwise)      \
+	int traced_##name params                                   \
+	{                                                          \
+		struct log *log = call_begin(CALL_##name, CALLER); \
+		if (!log)                                          \
+			return REAL(name) args;                    \
+		before;                                            \
+		int code = REAL(name) args;                        \
+		call_returned(log);                                \
+		if (code == MPI_SUCCESS) {                         \
+			after;                                     \
+		} else {                                           \
+			otherwise;                                 \
+		}                                                  \
+		return call_end(log, code);                        \
 	}
 
 /* ---- Communicators (comm.c) ---- */
@@ -362,11 +384,10 @@ struct exchange {
 void exchange_begin(struct log *log, uint32_t comm, const struct exchange *exchange, bool blocking);
 void exchange_end(struct log *log, uint32_t comm, const struct exchange *exchange, bool blocking);
 
-/* ---- Clocks (clock.c), sites (site.c) ---- */
+/* ---- Clocks (clock.c) ---- */
 
 void clocks_begin(struct log *log);
 void clocks_measure(struct log *log);
 void read_line(const char *path, char *text, size_t size);
-void describe_site(const void *site, char *text, size_t size);
 
 #endif

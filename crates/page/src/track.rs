@@ -25,6 +25,8 @@ const LONGEST_NAME: usize = 300;
 #[derive(Debug, Serialize)]
 pub(super) struct Run<'a> {
     runtime_ns: i64,
+    init_ns: i64,
+    finalize_ns: i64,
     compensated_runtime_ns: i64,
     local_ns: i64,
     accumulated_ns: i64,
@@ -96,6 +98,8 @@ impl<'a> Run<'a> {
         let lost = |path: &&TrackedPath| path.local_ns != 0 || path.amplified_ns != 0;
         Self {
             runtime_ns: tracked.runtime_ns,
+            init_ns: tracked.init_ns,
+            finalize_ns: tracked.finalize_ns,
             compensated_runtime_ns: tracked.compensated_runtime_ns,
             local_ns: sum(|rank| rank.local_ns),
             accumulated_ns: sum(|rank| rank.accumulated_ns),

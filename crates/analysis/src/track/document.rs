@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::Watch;
 use super::eager_limits::EagerLimit;
 use super::engine::Engine;
-use super::event_reader::Process;
+use super::event_reader::{CallKind, Process};
 use super::findings::Findings;
 use super::paths::{Path, ROOT};
 use super::place::LocationState;
@@ -27,6 +27,12 @@ pub struct Tracked {
     pub threads: Vec<TrackedThread>,
     /// Time from the beginning of the run to the end of its last rank.
     pub runtime_ns: i64,
+    /// Mean time of a rank in `MPI_Init`, a part of the run time.
+    #[serde(default)]
+    pub init_ns: i64,
+    /// Mean time of a rank in `MPI_Finalize`, a part of the run time.
+    #[serde(default)]
+    pub finalize_ns: i64,
     /// The run time without the noise.
     pub compensated_runtime_ns: i64,
     /// The run time without one source.
@@ -228,6 +234,8 @@ pub(super) fn tracked<R: Run + ?Sized, W: Watch + ?Sized>(engine: &Engine<'_, R,
     Tracked {
         schema: "quell.track/2".to_owned(),
         runtime_ns: ranks.iter().map(|(_, place, _)| runtime(place)).max().unwrap_or(0),
+        init_ns: mean_time_in(engine, ranks.len(), |kind| kind.initializes),
+        finalize_ns: mean_time_in(engine, ranks.len(), |kind| kind.finalizes),
         compensated_runtime_ns: longest(0),
         compensated_runtime_by_source_ns: each().map(|(account, name)| (name, longest(account))).collect(),
         composition,
@@ -244,6 +252,16 @@ pub(super) fn tracked<R: Run + ?Sized, W: Watch + ?Sized>(engine: &Engine<'_, R,
         events: engine.events.read(),
         findings: engine.findings.clone(),
     }
+}
+
+/// Mean time of a rank in calls of this kind.
+fn mean_time_in<R: Run + ?Sized, W: Watch + ?Sized>(
+    engine: &Engine<'_, R, W>,
+    ranks: usize,
+    is_one: fn(CallKind) -> bool,
+) -> i64 {
+    let of_kind = engine.paths.all.iter().filter(|path| is_one(engine.events.kind(path.region)));
+    of_kind.map(|path| path.time).sum::<i64>() / (ranks.max(1) as i64)
 }
 
 fn unknown_waits<R: Run + ?Sized, W: Watch + ?Sized>(engine: &Engine<'_, R, W>) -> Vec<UnknownWait> {

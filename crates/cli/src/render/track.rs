@@ -72,7 +72,17 @@ fn extent(tracked: &Tracked) -> String {
         _ => format!(" on {} hosts", hosts.len()),
     };
     let word = if ranks == 1 { "rank" } else { "ranks" };
-    format!("{ranks} {word}{on} · {} events · {}\n", tracked.events, time(tracked.runtime_ns as f64))
+    let took = time(tracked.runtime_ns as f64);
+    format!("{ranks} {word}{on} · {} events · {took}{}\n", tracked.events, begin_and_end(tracked))
+}
+
+/// How much of the run time is the MPI's own beginning and end.
+fn begin_and_end(tracked: &Tracked) -> String {
+    let calls = [("MPI_Init", tracked.init_ns), ("MPI_Finalize", tracked.finalize_ns)];
+    let parts =
+        calls.iter().filter(|(_, ns)| *ns > 0).map(|(call, ns)| format!("{} in {call}", time(*ns as f64)));
+    let parts: Vec<String> = parts.collect();
+    if parts.is_empty() { String::new() } else { format!(", of it {}", parts.join(" and ")) }
 }
 
 fn effect(tracked: &Tracked) -> String {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use fs_err as fs;
-use quell_recording::mpi::{BLOCKING, Event, Operation, Run as _, UNKNOWN, What};
+use quell_recording::mpi::{BLOCKING, Event, Operation, Region, Run as _, UNKNOWN, What};
 use quell_recording::mpi_log::{INJECTED, LogRun};
 
 use crate::support::tools::{is_here, mpis};
@@ -51,9 +51,13 @@ fn tracer(mpi: &str) -> PathBuf {
     library
 }
 
+fn sources() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/support/mpi")
+}
+
 /// Compiles a program of `support/mpi`.
 fn program(mpi: &str, source: &str, folder: &Path) -> PathBuf {
-    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/support/mpi");
+    let sources = sources();
     let program = folder.join(source.replace('.', "_"));
     let fortran = source.ends_with("f90");
     let mut command = Command::new(format!("{}.{mpi}", if fortran { "mpifort" } else { "mpicc" }));
@@ -264,7 +268,26 @@ fn programs_in_fortran_are_traced_by_whatever_bindings() {
             // Per rank four calls, in addition to dup, barrier and free; and a message from rank 0 to rank 1.
             assert_eq!(traced.summary().calls, 3 * 7 + 2, "{mpi} {source}");
             adds_up(&mut traced);
+            sites_are_calls(&program, &traced.definitions().regions);
         }
+    }
+}
+
+/// Compares the call sites with the instructions there: each calls the function that it is to be the site of.
+fn sites_are_calls(program: &Path, regions: &[Region]) {
+    let name = program.file_name().unwrap().to_str().unwrap();
+    for region in regions.iter().filter(|region| region.mpi) {
+        let site = region.site.as_deref().unwrap_or_default();
+        let offset = site.strip_prefix(&format!("{name}+0x"));
+        let offset = offset.unwrap_or_else(|| panic!("{}: {site:?}", region.name));
+        // A site is the last byte of the call, which has five.
+        let end = u64::from_str_radix(offset, 16).unwrap() + 1;
+        let mut objdump = Command::new("objdump");
+        objdump.args(["-d", &format!("--start-address={}", end - 5), &format!("--stop-address={end}")]);
+        let listing = objdump.arg(program).output().unwrap();
+        let call = format!("<{}_", region.name.to_lowercase());
+        let found = String::from_utf8_lossy(&listing.stdout).into_owned();
+        assert!(found.contains("call ") && found.contains(&call), "{} at {site}: {found}", region.name);
     }
 }
 

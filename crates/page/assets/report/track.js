@@ -68,7 +68,10 @@ function unknownWaits(waits) {
 
 function headlineOfTrack(run) {
     const saved = run.runtime_ns - run.compensated_runtime_ns;
-    const time = ["Run time", duration(run.runtime_ns), "from the beginning to the end of the last rank"];
+    const calls = [["MPI_Init", run.init_ns], ["MPI_Finalize", run.finalize_ns]].filter(([, ns]) => ns > 0);
+    const ownOfMpi = calls.map(([call, ns]) => `${duration(ns)} in ${call}`).join(" and ");
+    const what = ownOfMpi ? `of it ${ownOfMpi}` : "from the beginning to the end of the last rank";
+    const time = ["Run time", duration(run.runtime_ns), what];
     if (!run.counted) {
         return [time];
     }

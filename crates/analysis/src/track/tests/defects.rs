@@ -319,3 +319,12 @@ fn calls_that_may_wait_unseen_are_named_with_their_time_unless_their_events_show
         tracked.unknown_waits.iter().map(|wait| (wait.call.as_str(), wait.calls, wait.time_ns)).collect();
     assert_eq!(waits, [("MPI_Comm_accept", 1, 600), ("MPI_Win_wait", 2, 250)]);
 }
+
+#[test]
+fn the_time_of_init_and_finalize_is_the_mean_of_the_ranks() {
+    let mut run = run(2);
+    run.waits(0, [0, 100], "MPI_Init", &[]).waits(1, [0, 300], "MPI_Init_thread", &[]);
+    run.waits(0, [500, 540], "MPI_Finalize", &[]).waits(1, [540, 560], "MPI_Finalize", &[]);
+    let tracked = run.track();
+    assert_eq!([tracked.init_ns, tracked.finalize_ns, tracked.runtime_ns], [200, 30, 560]);
+}
