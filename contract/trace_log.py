@@ -73,7 +73,11 @@ RECORD = Struct(
 )
 
 RECORDS = (
-    Number("region", 1, "value: its number; mask: 1 if it is an MPI call. Text: name, zero, site, zero"),
+    Number(
+        "region",
+        1,
+        "value: its number; mask: 1 if it is an MPI call. Text: name, zero, site, zero, `0xaddress path` of the site, zero",
+    ),
     Number(
         "comm",
         note="value: its number; mask: 1 if it joins two groups. IDENTITY, SIZE|RANK, REMOTE SIZE|FIRST, text: maker, zero",

@@ -70,7 +70,7 @@ struct quell_trace_head {
  * of the communicator in its lower half and a rank of it in the upper. A [REQUEST] is only present if the call does not block.
  * Numbers of regions hold within a log, those of communicators and requests within a process. 0xffffffff: not known, a wildcard. */
 enum quell_trace_kind {
-	QUELL_TRACE_REGION = 1, /* value: its number; mask: 1 if it is an MPI call. Text: name, zero, site, zero */
+	QUELL_TRACE_REGION = 1, /* value: its number; mask: 1 if it is an MPI call. Text: name, zero, site, zero, `0xaddress path` of the site, zero */
 	QUELL_TRACE_COMM = 2, /* value: its number; mask: 1 if it joins two groups. IDENTITY, SIZE|RANK, REMOTE SIZE|FIRST, text: maker, zero */
 	QUELL_TRACE_MEMBERS = 3, /* value: the communicator's number. IDENTITY, FIRST PLACE|COUNT, then world ranks, two a word */
 	QUELL_TRACE_ENTER = 4, /* value: region; mask: the noise sources that changed. Their totals in ns */

@@ -363,18 +363,17 @@ static const char *openmp_name(uint32_t call)
 
 static void define(struct log *log, uint32_t number, uint32_t call, const void *site)
 {
-	char text[512] = { 0 };
-	int length;
+	char text[8 * 255] = { 0 }; /* as much as a record may hold */
+	size_t length;
 	if (call == PHASE) {
-		length = snprintf(text, sizeof(text), "phase %d", (int)(intptr_t)site) + 1;
+		length = (size_t)snprintf(text, sizeof(text), "phase %d", (int)(intptr_t)site) + 2;
 	} else {
-		length = snprintf(text, sizeof(text), "%s", call < CALLS ? call_names[call] : openmp_name(call)) + 1;
+		length = (size_t)snprintf(text, sizeof(text), "%s", call < CALLS ? call_names[call] : openmp_name(call)) + 1;
 		if (call >= CALLS || site_is_right(site))
-			describe_site(site, text + length, sizeof(text) - (size_t)length);
+			length += describe_site(site, text + length, sizeof(text) - length);
 	}
-	length += (int)strlen(text + length) + 1;
 	log->now_ns = now_ns();
-	put(log, QUELL_TRACE_REGION, call < CALLS, number, text, ((unsigned)length + 7) / 8);
+	put(log, QUELL_TRACE_REGION, call < CALLS, number, text, (unsigned)(length + 7) / 8);
 }
 
 /* The region of a call at a call site. */

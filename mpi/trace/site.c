@@ -8,8 +8,10 @@
 #include "trace.h"
 
 #include <dlfcn.h>
+#include <limits.h>
 #include <link.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unwind.h>
 
 struct addresses mpi_objects;
@@ -119,19 +121,32 @@ bool site_is_right(const void *site)
 	return false;
 }
 
-/* `symbol (object)`, or `object+0xoffset`. Empty if the caller is an injector, or unknown. */
-void describe_site(const void *site, char *text, size_t size)
+/* `symbol (object)` or `object+0xoffset`, a zero, and `0xaddress path`, which readers look up in the object's own symbols. Both are empty if the
+ * caller is an injector, or unknown. Returns the number of bytes, with the last zero. */
+size_t describe_site(const void *site, char *text, size_t size)
 {
 	Dl_info facts;
+	struct link_map *map;
 	const char *call = (const char *)site - 1;
-	text[0] = 0;
-	if (!site || !dladdr(call, &facts) || !facts.dli_fname)
-		return;
+	memset(text, 0, 2);
+	if (!site || !dladdr1(call, &facts, (void **)&map, RTLD_DL_LINKMAP) || !facts.dli_fname)
+		return 2;
 	const char *object = file_of(facts.dli_fname);
+	int length;
 	if (is_mpi(object) || !strncmp(object, "quell-", 6))
-		return;
+		return 2;
 	if (facts.dli_sname)
-		snprintf(text, size, "%.200s (%.100s)", facts.dli_sname, object);
+		length = snprintf(text, size, "%.200s (%.100s)", facts.dli_sname, object);
 	else
-		snprintf(text, size, "%.200s+0x%zx", object, (size_t)(call - (const char *)facts.dli_fbase));
+		length = snprintf(text, size, "%.200s+0x%zx", object, (size_t)(call - (const char *)facts.dli_fbase));
+	text += ++length;
+	size -= (size_t)length;
+	/* The program itself has no name among the objects. A path that is too long is left out. */
+	char path[PATH_MAX];
+	int more = -1;
+	if (realpath(*map->l_name ? map->l_name : "/proc/self/exe", path))
+		more = snprintf(text, size, "0x%zx %s", (size_t)((uintptr_t)call - map->l_addr), path);
+	if (more < 0 || (size_t)more >= size)
+		*text = more = 0;
+	return (size_t)(length + more + 1);
 }

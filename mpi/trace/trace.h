@@ -177,7 +177,7 @@ extern struct addresses {
 void sites_begin(void);
 const void *site_behind(const void *caller, const char *frame);
 bool site_is_right(const void *site);
-void describe_site(const void *site, char *text, size_t size);
+size_t describe_site(const void *site, char *text, size_t size);
 
 /* Where the program makes the call, also if one of the MPI's functions for Fortran is between. */
 static inline const void *site_of(const void *caller, const char *frame)

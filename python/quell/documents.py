@@ -3113,8 +3113,14 @@ class Tracked(TypedDict):
     events: int
     """Number of the program's events that were read: calls, messages, collectives; not noise counters."""
 
+    finalize_ns: NotRequired[int]
+    """Mean time of a rank in `MPI_Finalize`, a part of the run time."""
+
     findings: Findings
     """Defects of the archive."""
+
+    init_ns: NotRequired[int]
+    """Mean time of a rank in `MPI_Init`, a part of the run time."""
 
     orthogonal_sum_ratio: NotRequired[float | None]
     """The sum of those shares: if it is above 1, sources hide one another."""

@@ -9,6 +9,7 @@ mod head;
 mod layout;
 mod lines;
 mod records;
+mod sites;
 mod task_names;
 
 #[cfg(test)]

@@ -2,27 +2,17 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
+use std::time::SystemTime;
+
+use fs_err as fs;
 
 use super::head::{Head, text};
 use super::layout::{INJECTED, SELF, WORLD, kind};
 use super::records::{Record, Records, two};
+use super::sites::{Objects, readable};
 use super::{INJECTED as INJECTED_NAME, Summary};
 use crate::mpi::{Comm, Damage, Definitions, Location, Region, UNKNOWN};
 use crate::{Error, SourceKind};
-
-/// A place in the program, with demangled C++ names, without parameters.
-fn readable(site: &str) -> String {
-    let (symbol, rest) = site.split_once(' ').unwrap_or((site, ""));
-    let options = cpp_demangle::DemangleOptions::new().no_params().no_return_type();
-    match cpp_demangle::Symbol::new(symbol)
-        .ok()
-        .and_then(|symbol| symbol.demangle_with_options(&options).ok())
-    {
-        Some(name) if !rest.is_empty() => format!("{name} {rest}"),
-        Some(name) => name,
-        None => site.to_owned(),
-    }
-}
 
 /// Maps a log's numbers to indices in [`Definitions`].
 #[derive(Debug, Default)]
@@ -72,8 +62,9 @@ enum Known {
     Made { identity: u64, side: Option<u32> },
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Merged {
+    objects: Objects,
     regions: HashMap<Region, u32>,
     comms: BTreeMap<Known, u32>,
     /// Members by the index of the communicator.
@@ -94,10 +85,11 @@ pub(super) fn define(
     for (path, head) in heads {
         let process = processes.entry((head.rank, head.pid)).or_default();
         let mut records = Records::open(path, head.bytes)?;
+        let written = fs::metadata(path).and_then(|facts| facts.modified()).ok();
         let mut regions = Vec::new();
         // Damage is reported when the events are read.
         while let Ok(Some(record)) = records.next() {
-            merged.add(&record, head, &mut regions, process, &mut definitions);
+            merged.add(&record, (head, written), &mut regions, process, &mut definitions);
         }
         let (kernel, injected) = counted(heads);
         maps.push(Maps { regions, kernel, injected, comms: HashMap::new() });
@@ -147,7 +139,7 @@ impl Merged {
     fn add(
         &mut self,
         record: &Record<'_>,
-        head: &Head,
+        (head, written): (&Head, Option<SystemTime>),
         regions: &mut Vec<u32>,
         comms: &mut HashMap<u32, u32>,
         definitions: &mut Definitions,
@@ -157,7 +149,9 @@ impl Merged {
             kind::REGION if record.value as usize == regions.len() + 1 => {
                 let mut parts = record.words.split(|byte| *byte == 0).map(text);
                 let name = parts.next().unwrap_or_default();
-                let site = parts.next().filter(|site| !site.is_empty()).map(|site| readable(&site));
+                let symbol = parts.next().filter(|site| !site.is_empty()).map(|site| readable(&site));
+                let line = parts.next().and_then(|place| self.objects.site(&place, written?));
+                let site = line.or(symbol);
                 let region = Region { name, site, mpi: record.mask & 1 != 0 };
                 let next = definitions.regions.len() as u32;
                 let place = *self.regions.entry(region).or_insert_with_key(|region| {
