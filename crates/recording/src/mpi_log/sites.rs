@@ -72,3 +72,55 @@ impl Objects {
         object.describe(address, file_name(path)?)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, SystemTime};
+
+    use super::*;
+
+    #[inline(never)]
+    fn somewhere() -> u32 {
+        line!()
+    }
+
+    /// `0xADDRESS PATH` of that function, as the tracer gives it.
+    fn place() -> String {
+        let path = std::env::current_exe().unwrap();
+        let maps = fs::read_to_string("/proc/self/maps").unwrap();
+        let first = maps.lines().find(|line| line.ends_with(path.to_str().unwrap())).unwrap();
+        let begin = usize::from_str_radix(first.split('-').next().unwrap(), 16).unwrap();
+        format!("0x{:x} {}", somewhere as fn() -> u32 as usize - begin, path.display())
+    }
+
+    #[test]
+    fn a_site_is_a_function_with_its_file_and_line() {
+        let site = Objects::default().site(&place(), SystemTime::now()).unwrap();
+        assert!(site.contains("::somewhere"), "{site}");
+        let (_, line) = site.strip_suffix(')').unwrap().rsplit_once("(sites.rs:").unwrap();
+        // Its first instruction is of any of its three lines.
+        assert!((somewhere() - 1..=somewhere() + 1).contains(&line.parse().unwrap()), "{site}");
+    }
+
+    #[test]
+    fn a_program_that_changed_since_is_not_asked() {
+        let changed = fs::metadata(std::env::current_exe().unwrap()).unwrap().modified().unwrap();
+        let site = |written| Objects::default().site(&place(), written);
+        assert!(site(changed).is_some());
+        assert_eq!(site(changed - Duration::from_nanos(1)), None);
+    }
+
+    #[test]
+    fn what_names_no_object_is_no_site() {
+        let text = tempfile::NamedTempFile::new().unwrap();
+        fs::write(text.path(), "no object").unwrap();
+        let text = format!("0x10 {}", text.path().display());
+        for place in
+            ["", "0x", "0x10", "0x10 ", "0x10 /", "0xzz /bin/true", "0x10 /dev/zero", "0x10 /missing", &text]
+        {
+            assert_eq!(Objects::default().site(place, SystemTime::now()), None, "{place}");
+        }
+        let beyond = place().replace("0x", "0xffffffff");
+        assert_eq!(Objects::default().site(&beyond, SystemTime::now()), None);
+    }
+}
