@@ -102,13 +102,16 @@ pub(super) fn find(
 /// Checks whether all ranks do the same in this grid.
 fn explain(grid: Grid, lines: bool, all: &[RelativeSequence]) -> Result<Regular, Failure> {
     let mut merged = merge(all, &grid, lines)?;
-    let failure = |step| {
+    let failure = |step, why: &str| {
         let (rank, at) = merged.first_at(step);
-        let why = "more than one rule leads to its peer: trace three or more in each direction";
         (all.iter().map(|one| one.all.len()).sum::<usize>(), all[rank].broken(at, why.to_owned()))
     };
+    let ambiguous = |step| failure(step, "more than one rule leads to its peer: trace three or more in each direction");
     if let Some(step) = without_direction(&merged, &grid) {
-        return Err(failure(step));
+        return Err(ambiguous(step));
+    }
+    if let Some(step) = to_every_other(&merged, &grid) {
+        return Err(failure(step, "each rank sends to every other, and with more ranks perhaps to more"));
     }
     if let Some(step) = of_one_rank(&merged, &grid) {
         let (rank, at) = merged.first_at(step);
@@ -116,10 +119,29 @@ fn explain(grid: Grid, lines: bool, all: &[RelativeSequence]) -> Result<Regular,
         // What is irregular in another grid is the better reason.
         return Err((0, all[rank].broken(at, why.to_owned())));
     }
-    let repeats = repeats::find(&merged.steps, &grid).map_err(failure)?;
+    let repeats = repeats::find(&merged.steps, &grid).map_err(ambiguous)?;
     repeats::divide_by_cells(&mut merged.steps, &repeats);
     let guessed = grid.ranks() == 2 && grid.periodic[0] && merged.has_messages();
     Ok(Regular { merged, grid, repeats, guessed })
+}
+
+/// The last of the sends by which each rank reaches every other: either its neighbours, which are all in a small grid, or all that there are.
+fn to_every_other(merged: &Merged, grid: &Grid) -> Option<usize> {
+    let ranks = grid.ranks();
+    let to = |rank| {
+        let mut peers = FxHashSet::default();
+        let mut last = None;
+        for (place, step) in merged.steps.iter().enumerate() {
+            let Doing::Send(message) = &step.doing else { continue };
+            if message.way.at(grid, rank).is_some_and(|peer| peer != rank && peers.insert(peer)) {
+                last = Some(place);
+            }
+        }
+        (peers.len() as u32 == ranks - 1).then_some(last).flatten()
+    };
+    // Both neighbours on a ring of three, and a ring of four, are common.
+    let first = if ranks > 4 { to(0)? } else { return None };
+    (1..ranks).all(|rank| to(rank).is_some()).then_some(first)
 }
 
 /// A message of a single rank. In a small grid each rank has places that no other has, by which any program could be explained.

@@ -180,6 +180,18 @@ fn of_two_ranks_in_a_row_no_one_can_tell_who_they_are() {
     assert!(printed.contains("rank 0, operation 1, is a receive of 80 bytes from rank 4"), "{printed}");
 }
 
+#[test]
+fn with_more_ranks_messages_to_all_may_be_more() {
+    let mut run = run(9);
+    for rank in 0..9 {
+        for step in 1..9 {
+            run.exchanges(rank, [(rank + step) % 9, (rank + 9 - step) % 9], [0, 0], [80, 80]);
+        }
+    }
+    let printed = refusal(&mut run, 16);
+    assert!(printed.contains("each rank sends to every other"), "{printed}");
+}
+
 /// Sweeps through a torus in which each rank has a part of each row and column, as BT's; the tags differ by rank.
 fn sweeps(dims: &[u32]) -> Made {
     let side = dims[0];
