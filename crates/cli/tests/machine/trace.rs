@@ -231,6 +231,9 @@ fn a_program_without_mpi_is_reported() {
     let printed = text(&output);
     assert_eq!((output.status.code(), &output.stdout[..]), (Some(1), &b"hello\n"[..]), "{printed}");
     assert!(printed.contains("no MPI call was seen of `echo hello`"), "{printed}");
+    let failed = run(dir.path(), &[&words[..2], &["failed"], &words[3..], &["sh", "-c", "exit 3"]].concat());
+    assert_eq!(failed.status.code(), Some(3), "{failed:?}");
+    assert!(text(&failed).contains("ended with exit code 3 and left nothing to archive"), "{failed:?}");
     let missing = run(dir.path(), &[&words[..2], &["none"], &words[3..], &["./no-such-program"]].concat());
     assert_eq!(missing.status.code(), Some(127), "{missing:?}");
     assert!(!dir.path().join("none").exists());

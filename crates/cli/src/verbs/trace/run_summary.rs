@@ -45,10 +45,13 @@ pub fn report(
         printer.status(&format!("the logs are kept in {shown}/logs"));
     }
     let Some(archive) = &made.archive else {
-        if code != 0 {
-            printer.status(&format!("the command ended with exit code {code}"));
+        let why = unseen(args, used, &made);
+        if code == 0 {
+            printer.error(&anyhow::anyhow!("{why}"));
+        } else {
+            printer.error(&anyhow::anyhow!("the command ended with exit code {code} and left nothing to archive; its own messages may say why"));
+            printer.status(&why);
         }
-        printer.error(&anyhow::anyhow!("{}", unseen(args, used, &made)));
         return failed(code);
     };
     if made.calls == 0 {
