@@ -108,7 +108,7 @@ pub enum GoalError {
     #[error(transparent)]
     Irregular(Box<Irregular>),
     /// This number of ranks does not make a grid like that of the run.
-    #[error("{ranks} ranks make no grid like the run's {grid}; give another number of ranks, or --grid")]
+    #[error("{ranks} ranks make no grid like the run's {grid}; give another number of ranks, or --dims")]
     NoGrid {
         /// Number of ranks.
         ranks: u32,

@@ -303,10 +303,11 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
     /// Adds the ranks that a part of a collective waits for.
     fn ranks_of(&self, id: CollectiveId, part: usize, left: i64, causes: &mut Causes) {
         let Some(collective) = self.collectives.get(id) else { return };
+        let Some(bytes) = collective.parts.get(part).map(|part| part.bytes) else { return };
         let mut one = |place: usize| {
             let other = &collective.parts[place];
             let operation = collective.operation.map_or(0, |operation| operation as u8) | 0x80;
-            let like = (operation, class(collective.parts[part].bytes));
+            let like = (operation, class(bytes));
             let cause = Cause { location: other.location, at: other.entered, least: 0, like };
             causes.push(cause, collective.quiet(place));
         };

@@ -87,6 +87,10 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
             Blocked::Send(id) => 2 - u8::from(over(&self.messages.get(id).key.channel.from)),
             Blocked::Ranks(id) => {
                 let Some(collective) = self.collectives.get(id) else { return 1 };
+                // A barrier of a team: its threads come once they have been released.
+                if collective.comm as usize >= self.definitions.comms.len() {
+                    return 3;
+                }
                 let missing = self.missing_ranks(collective);
                 2 - u8::from(missing.iter().all(over))
             }

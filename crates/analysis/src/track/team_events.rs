@@ -27,7 +27,12 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
             Fact::Joined { team, begun, came } => {
                 self.wait_for_team(location, TeamWait::Join { team, begun, came });
             }
-            Fact::BarrierBegin { region, depth } => self.begin_call(location, region, Some(depth)),
+            Fact::BarrierBegin { region, depth } => {
+                // At its entry, or after a call of MPI within.
+                let place = &mut self.places[location as usize];
+                place.ledger.enter(place.now);
+                place.begin_call(Call::new(region, place.path(), place.now, Some(depth)));
+            }
             Fact::Barrier(barrier) => self.pass_barrier(location, barrier),
             _ => {}
         }

@@ -49,6 +49,8 @@ struct Share {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Member {
     share: Option<Share>,
+    /// The last team in which it had a share: it has one at most.
+    last: Option<u32>,
     /// Shares and forks that are not followed, and whose ends are still to come.
     other_shares: u32,
     other_forks: u32,
@@ -85,11 +87,12 @@ impl Teams {
 
     fn begin(&mut self, id: TeamId, location: usize, member: &mut Member) -> Option<Fact> {
         let number = self.forked;
-        let follows = member.share.is_none_or(|share| share.team != number);
+        let follows = member.last != Some(number);
         let Some(open) = self.open.as_mut().filter(|_| follows) else {
             member.other_shares = member.other_shares.saturating_add(1);
             return None;
         };
+        member.last = Some(number);
         member.share = Some(Share { team: number, place: open.begun, barriers: 0 });
         open.begun += 1;
         Some(Fact::TeamBegin { team: TeamId { number, ..id }, forked_it: open.master == location })

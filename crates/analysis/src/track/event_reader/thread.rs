@@ -85,6 +85,8 @@ pub(super) struct Thread {
     pub now_ns: u64,
     regions: Vec<OpenRegion>,
     call: Option<OpenCall>,
+    /// The barrier of a team in which it is, during a call of MPI within.
+    suspended: Option<OpenCall>,
     pub requests: FxHashMap<u64, Request>,
     pub member: Member,
     pub facts: VecDeque<Timed>,
@@ -106,6 +108,7 @@ impl Thread {
             now_ns: 0,
             regions: Vec::new(),
             call: None,
+            suspended: None,
             requests: FxHashMap::default(),
             member: Member::default(),
             facts: VecDeque::new(),
@@ -199,6 +202,11 @@ impl Thread {
         if let Some(open) = self.regions.last_mut() {
             open.fresh = false;
         }
+        if kind.mpi && self.call.is_some_and(|call| call.barrier) {
+            // A task that the thread runs while it waits in the barrier: what it waits for there is the call's.
+            self.suspended = self.call.take();
+            self.push(Fact::CallEnd { unsuccessful: false });
+        }
         let begins_call = self.call.is_none() && kind.mpi;
         let barrier = self.call.is_none() && kind.team_barrier && self.member.in_team();
         let depth = self.regions.len();
@@ -231,8 +239,8 @@ impl Thread {
         let closed = self.regions.len() - at;
         self.regions.truncate(at);
         self.push(Fact::Leave { region, closed });
-        if self.call.is_some_and(|call| call.depth.is_some_and(|depth| depth >= at)) {
-            self.end_call(kind_of);
+        while self.call.is_some_and(|call| call.depth.is_some_and(|depth| depth >= at)) {
+            self.end_call(&kind_of);
         }
     }
 
@@ -258,13 +266,17 @@ impl Thread {
     /// Ends a call without a region.
     pub fn end_bare_call(&mut self, kind_of: impl Fn(u32) -> CallKind) {
         if self.call.is_some_and(|call| call.depth.is_none()) {
-            self.end_call(kind_of);
+            self.end_call(&kind_of);
         }
     }
 
-    fn end_call(&mut self, kind_of: impl Fn(u32) -> CallKind) {
+    fn end_call(&mut self, kind_of: &impl Fn(u32) -> CallKind) {
         if let Some(call) = self.call.take() {
             self.push(Fact::CallEnd { unsuccessful: !call.did && kind_of(call.region).polls });
+        }
+        if let Some(OpenCall { region, depth: Some(depth), .. }) = self.suspended {
+            self.call = self.suspended.take();
+            self.push(Fact::BarrierBegin { region, depth });
         }
     }
 }

@@ -1,10 +1,11 @@
 //! Ranks with OpenMP threads.
 
 use proptest::prelude::*;
-use quell_recording::mpi::{Location, Operation, Region, UNKNOWN, What};
+use quell_recording::mpi::{BLOCKING, Location, Operation, Region, UNKNOWN, What};
 use quell_sim::loggops::Network;
 
 use super::archives::Made;
+use super::both::{received, send};
 use crate::track::{Tracked, goal};
 
 const MS: u64 = 1_000_000;
@@ -111,6 +112,40 @@ fn the_threads_of_a_team_wait_for_each_other_in_its_barriers() {
         |path: &[&str]| tracked.paths.iter().find(|place| place.path == path).unwrap().amplified_ns;
     assert_eq!(amplified(&["omp parallel", "omp barrier"]), 10 * MS as i64);
     assert_eq!(amplified(&["omp parallel"]), 0);
+}
+
+/// A thread that waits in a barrier may run a task: noise of the rank for which that waits delays the team.
+#[test]
+fn a_message_that_a_thread_waits_for_within_a_barrier_delays_its_team() {
+    let mut made = hybrid(2, 2);
+    made.forks(0, MS).at(0, MS, What::TeamBegin).at(1, MS, What::TeamBegin);
+    made.passes_barrier(0, [11 * MS, 31 * MS]);
+    made.at(1, 11 * MS, What::Enter(BARRIER));
+    made.waits(1, [12 * MS, 31 * MS - 50], "MPI_Recv", &[received(1, 0, BLOCKING)]);
+    made.at(1, 31 * MS, What::Leave(BARRIER));
+    // A barrier after it is the same for both.
+    made.passes_barrier(0, [32 * MS, 33 * MS]).passes_barrier(1, [33 * MS, 33 * MS]);
+    made.at(0, 34 * MS, What::TeamEnd).at(1, 34 * MS, What::TeamEnd).joins(0, 34 * MS);
+    made.at(2, 0, What::Enter(0)).noise(2, 30 * MS, 10 * MS).calls(2, 31 * MS - 100, "MPI_Send", &[send(0, 0)]);
+    let tracked = made.track();
+    assert!(!tracked.findings.broken(), "{:?}", tracked.findings);
+    adds_up(&tracked);
+    let lost: Vec<i64> = tracked.ranks.iter().map(|rank| rank.accumulated_ns).collect();
+    assert_eq!((lost, tracked.threads[0].accumulated_ns), (vec![10 * MS as i64; 2], 10 * MS as i64));
+}
+
+/// A second share in the same team would pass its barriers again.
+#[test]
+fn a_thread_has_one_share_in_a_team() {
+    let mut made = hybrid(1, 3);
+    made.forks(2, 0);
+    for location in [1, 0, 2] {
+        made.at(location, 1, What::TeamBegin).passes_barrier(location, [10, 49 + u64::from(location != 1)]);
+    }
+    for _ in 0..2 {
+        made.at(1, 50, What::TeamEnd).at(1, 50, What::TeamBegin).passes_barrier(1, [50, 50]);
+    }
+    made.track();
 }
 
 /// A late fork makes late shares: the delay of the thread that forked is not absorbed at the join.
