@@ -40,7 +40,10 @@ static void thread_ends(void *log);
 /* A forked child shares the mapped logs, and is not a rank. */
 static void child_begins(void)
 {
+	static const pthread_mutex_t open = PTHREAD_MUTEX_INITIALIZER;
 	tracing = false;
+	mine.log = NULL;
+	guard = open;
 }
 
 static void begin(void)

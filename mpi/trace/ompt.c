@@ -23,12 +23,16 @@ struct ompt_tool {
 
 enum { PARALLEL_BEGIN = 3, PARALLEL_END = 4, IMPLICIT_TASK = 7, SYNC_REGION = 23 };
 enum { SCOPE_BEGIN = 1, SCOPE_END = 2 };
+enum { A_LEAGUE = 0x40000000 };
 enum { BARRIER_IMPLICIT = 2, BARRIER_EXPLICIT = 3, BARRIER_WORKSHARE = 8, BARRIER_OF_JOIN = 9 };
 
 /* A process has one at a time. */
 static struct team the_team;
-/* The region of the barrier in which the thread is. */
-static __thread uint32_t barrier;
+/* The barrier in which the thread is, and its region. */
+static __thread struct {
+	uint32_t region;
+	int kind;
+} barrier;
 
 static bool is_ours(const union ompt_data *parallel)
 {
@@ -38,10 +42,11 @@ static bool is_ours(const union ompt_data *parallel)
 static void parallel_begin(union ompt_data *task, const void *frame, union ompt_data *parallel, unsigned threads, int flags,
 			   const void *site)
 {
-	(void)task, (void)frame, (void)flags;
+	(void)task, (void)frame;
 	struct team team;
 	parallel->ptr = NULL;
-	if (!team_fork(&team, threads, site))
+	/* The teams of a teams construct are not followed. */
+	if (flags & A_LEAGUE || !team_fork(&team, threads, site))
 		return;
 	the_team = team;
 	parallel->ptr = &the_team;
@@ -52,6 +57,8 @@ static void come(struct log *log)
 {
 	if (log->team == &the_team && log->waits.log)
 		share_ended(&the_team, &log->waits);
+	if (log->team == &the_team)
+		log->team = NULL;
 	log->waits.log = NULL;
 }
 
@@ -76,8 +83,11 @@ static void sync_region(int kind, int scope, union ompt_data *parallel, union om
 	(void)task;
 	struct log *log = mine.log;
 	if (scope == SCOPE_END) {
-		barrier_leave(barrier);
-		barrier = 0;
+		/* Within a barrier a thread may run tasks, with waits of their own, and regions. */
+		if (barrier.region && kind == barrier.kind && (!parallel || is_ours(parallel))) {
+			barrier_leave(barrier.region);
+			barrier.region = 0;
+		}
 		/* The join has no parallel region any more. */
 		if (kind == BARRIER_IMPLICIT && is_ours(parallel) && log && log->waits.log) {
 			barrier_passed(&log->waits);
@@ -85,15 +95,17 @@ static void sync_region(int kind, int scope, union ompt_data *parallel, union om
 		}
 		return;
 	}
-	if (!is_ours(parallel) || !log || log->team != &the_team)
+	if (!tracing || !is_ours(parallel) || !log || log->team != &the_team)
 		return;
 	/* LLVM's runtime before version 15 does not distinguish the join from other implicit barriers. */
 	if (kind == BARRIER_IMPLICIT)
 		log_read_edge(log, &log->waits);
 	else if (kind == BARRIER_OF_JOIN)
 		share_end(&the_team);
-	else if (kind == BARRIER_EXPLICIT || kind == BARRIER_WORKSHARE)
-		barrier = barrier_enter(kind == BARRIER_EXPLICIT ? OMP_BARRIER : OMP_IMPLICIT_BARRIER, site);
+	else if (!barrier.region && (kind == BARRIER_EXPLICIT || kind == BARRIER_WORKSHARE)) {
+		barrier.region = barrier_enter(kind == BARRIER_EXPLICIT ? OMP_BARRIER : OMP_IMPLICIT_BARRIER, site);
+		barrier.kind = kind;
+	}
 }
 
 static int initialize(ompt_lookup *lookup, int device, union ompt_data *data)
@@ -106,7 +118,7 @@ static int initialize(ompt_lookup *lookup, int device, union ompt_data *data)
 	set(PARALLEL_END, (ompt_function *)parallel_end);
 	set(IMPLICIT_TASK, (ompt_function *)implicit_task);
 	set(SYNC_REGION, (ompt_function *)sync_region);
-	runtime_reports = true;
+	runtime_reports((const void *)lookup);
 	return 1;
 }
 

@@ -10,8 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-bool runtime_reports;
-
 /* Whether the process has a team. */
 static bool team_open;
 
@@ -49,10 +47,10 @@ static void put_fork(struct log *log, struct team *team)
 
 void share_begin(struct team *team, bool master, uint32_t threads)
 {
-	if (threads < 2)
+	if (threads < 2 || !tracing)
 		return;
 	struct log *log = own_log();
-	if (!log || !tracing)
+	if (!log)
 		return;
 	if (master)
 		put_fork(log, team);
@@ -67,7 +65,7 @@ void share_begin(struct team *team, bool master, uint32_t threads)
 /* Whether the calling thread has a share, and does not work for a team within it. */
 static bool in_team(void)
 {
-	return mine.log && mine.log->team && !mine.inner && !mine.depth;
+	return tracing && mine.log && mine.log->team && !mine.inner && !mine.depth;
 }
 
 /* A task that the thread ran in the barrier may have written later events. */
@@ -79,7 +77,7 @@ static void go_back_to(struct log *log, uint64_t at_ns)
 void share_ended(struct team *team, const struct edge *edge)
 {
 	struct log *log = edge->log;
-	if (!log || log->team != team)
+	if (!log || log->team != team || !tracing)
 		return;
 	log->team = NULL;
 	uint32_t region = log_region(log, OMP_PARALLEL, team->site);
@@ -104,7 +102,7 @@ void share_end(struct team *team)
 void team_join(struct team *team)
 {
 	struct log *log = team->fork.log;
-	if (team->forked) {
+	if (team->forked && tracing) {
 		uint32_t region = log_region(log, OMP_PARALLEL, team->site);
 		log->now_ns = now_ns();
 		log_edge(log, QUELL_TRACE_JOIN, 0);
@@ -127,7 +125,12 @@ uint32_t barrier_enter(uint32_t kind, const void *site)
 void barrier_passed(const struct edge *edge)
 {
 	struct log *log = edge->log;
+	uint64_t last_ns = log->now_ns;
+	if (!tracing)
+		return;
 	uint32_t region = log_region(log, OMP_IMPLICIT_BARRIER, NULL);
+	/* The region may have been defined now. */
+	log->now_ns = last_ns;
 	go_back_to(log, edge->at_ns);
 	log_put_edge(log, QUELL_TRACE_ENTER, region, edge);
 	barrier_leave(region);
@@ -135,11 +138,147 @@ void barrier_passed(const struct edge *edge)
 
 void barrier_leave(uint32_t region)
 {
-	if (!region)
+	if (!region || !tracing)
 		return;
 	mine.log->now_ns = now_ns();
 	log_edge(mine.log, QUELL_TRACE_LEAVE, region);
 }
+
+/* ---- Runtimes ---- */
+
+unsigned omp_get_num_threads(void);
+unsigned omp_get_thread_num(void);
+
+/* What is called in GCC's runtime, or in another that has its functions. */
+#define FUNCTIONS(F)                                                                                                                \
+	F(GOMP_parallel) F(GOMP_parallel_sections) F(GOMP_parallel_loop_static) F(GOMP_parallel_loop_dynamic)                       \
+	F(GOMP_parallel_loop_guided) F(GOMP_parallel_loop_runtime) F(GOMP_parallel_loop_nonmonotonic_dynamic)                       \
+	F(GOMP_parallel_loop_nonmonotonic_guided) F(GOMP_parallel_loop_nonmonotonic_runtime)                                        \
+	F(GOMP_parallel_loop_maybe_nonmonotonic_runtime) F(GOMP_barrier) F(GOMP_loop_end) F(GOMP_sections_end)                      \
+	F(omp_get_num_threads) F(omp_get_thread_num)
+
+#define FUNCTION(name) OF_##name,
+enum function { FUNCTIONS(FUNCTION) FUNCTION_COUNT };
+#undef FUNCTION
+
+#define FUNCTION(name) #name,
+static const char *const function_names[FUNCTION_COUNT] = { FUNCTIONS(FUNCTION) };
+#undef FUNCTION
+
+/* The runtime of an object. An interpreter's modules may each bring their own, whose functions must not be mixed. */
+struct runtime {
+	struct runtime *next;
+	const void *user; /* where the object lies that calls it */
+	const void *base; /* where it lies itself */
+	void *functions[FUNCTION_COUNT];
+};
+
+static struct runtime *runtimes;
+
+#define REPORTING_MOST 8
+static const void *reporting[REPORTING_MOST];
+
+/* Where the object of an address lies. */
+static const void *base_of(const void *address)
+{
+	Dl_info facts;
+	return address && dladdr(address, &facts) ? facts.dli_fbase : NULL;
+}
+
+void runtime_reports(const void *function)
+{
+	for (int i = 0; i < REPORTING_MOST; i++) {
+		if (!reporting[i]) {
+			reporting[i] = base_of(function);
+			return;
+		}
+	}
+}
+
+/* Whether it reports its teams itself (ompt.c). */
+static bool reports(const struct runtime *runtime)
+{
+	for (int i = 0; i < REPORTING_MOST && reporting[i]; i++) {
+		if (reporting[i] == runtime->base)
+			return true;
+	}
+	return false;
+}
+
+static int note_runtime(struct dl_phdr_info *object, size_t size, void *found)
+{
+	const char *file = strrchr(object->dlpi_name, '/');
+	(void)size;
+	if (!file || (strncmp(file, "/libgomp", 8) && strncmp(file, "/libomp", 7) && strncmp(file, "/libiomp", 8)))
+		return 0;
+	snprintf(found, 4096, "%s", object->dlpi_name);
+	return 1;
+}
+
+/* Finds the runtime among what the object is linked with, then as the linker does, and last among all that are loaded. */
+static void find_functions(struct runtime *runtime, const char *user)
+{
+	char path[4096] = "";
+	void *own = user ? dlopen(user, RTLD_LAZY | RTLD_NOLOAD) : NULL;
+	void *loaded = dl_iterate_phdr(note_runtime, path) ? dlopen(path, RTLD_LAZY | RTLD_NOLOAD) : NULL;
+	const void *ours = base_of((const void *)find_functions);
+	for (int i = 0; i < FUNCTION_COUNT; i++) {
+		void *found = own ? dlsym(own, function_names[i]) : NULL;
+		if (!found || base_of(found) == ours)
+			found = dlsym(RTLD_NEXT, function_names[i]);
+		if (!found && loaded)
+			found = dlsym(loaded, function_names[i]);
+		runtime->functions[i] = found;
+	}
+	runtime->base = base_of(runtime->functions[OF_GOMP_parallel]);
+}
+
+static struct runtime *new_runtime(const void *caller)
+{
+	Dl_info facts = { 0 };
+	dladdr(caller, &facts);
+	struct runtime *all = __atomic_load_n(&runtimes, __ATOMIC_ACQUIRE);
+	for (struct runtime *known = all; known; known = known->next) {
+		if (known->user == facts.dli_fbase)
+			return known;
+	}
+	struct runtime *made = calloc(1, sizeof(*made));
+	if (!made)
+		abort();
+	made->user = facts.dli_fbase;
+	find_functions(made, facts.dli_fname);
+	/* Two threads may both add it. */
+	made->next = all;
+	while (!__atomic_compare_exchange_n(&runtimes, &made->next, made, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+		;
+	return made;
+}
+
+/* The runtime of the object that calls from here. */
+static struct runtime *runtime_of(const void *caller)
+{
+	static __thread struct {
+		const void *caller;
+		struct runtime *runtime;
+	} known[16] __attribute__((tls_model("initial-exec")));
+	unsigned at = (unsigned)((uintptr_t)caller * 0x9e3779b97f4a7c15u >> 60);
+	if (known[at].caller != caller) {
+		known[at].runtime = new_runtime((const char *)caller - 1);
+		known[at].caller = caller;
+	}
+	return known[at].runtime;
+}
+
+static void *function_of(const struct runtime *runtime, enum function function)
+{
+	if (!runtime->functions[function]) {
+		fprintf(stderr, "quell trace: %s is called, and no OpenMP runtime is loaded that has it\n", function_names[function]);
+		abort();
+	}
+	return runtime->functions[function];
+}
+
+#define RUNTIME(runtime, name) ((__typeof__(&name))function_of(runtime, OF_##name))
 
 /* ---- GCC's runtime ---- */
 
@@ -162,45 +301,6 @@ static void run_share(void *given)
 	share_end(&outlined->team);
 }
 
-static int note_runtime(struct dl_phdr_info *object, size_t size, void *found)
-{
-	const char *file = strrchr(object->dlpi_name, '/');
-	(void)size;
-	if (!file || (strncmp(file, "/libgomp", 8) && strncmp(file, "/libomp", 7) && strncmp(file, "/libiomp", 8)))
-		return 0;
-	snprintf(found, 4096, "%s", object->dlpi_name);
-	return 1;
-}
-
-/* A function of the runtime, which an interpreter may have loaded behind this library's search order. */
-static void *of_runtime(const char *name)
-{
-	char path[4096] = "";
-	void *found = dlsym(RTLD_NEXT, name);
-	if (!found && dl_iterate_phdr(note_runtime, path))
-		found = dlsym(dlopen(path, RTLD_LAZY | RTLD_NOLOAD), name);
-	if (!found) {
-		fprintf(stderr, "quell trace: %s is called, and no OpenMP runtime is loaded that has it\n", name);
-		abort();
-	}
-	return found;
-}
-
-/* The runtime's function of this name, looked up once. */
-#define RUNTIME(name)                                                            \
-	({                                                                       \
-		static __typeof__(&name) found;                                  \
-		__typeof__(&name) known = __atomic_load_n(&found, __ATOMIC_RELAXED); \
-		if (!known) {                                                    \
-			known = (__typeof__(&name))of_runtime(#name);            \
-			__atomic_store_n(&found, known, __ATOMIC_RELAXED);       \
-		}                                                                \
-		known;                                                           \
-	})
-
-unsigned omp_get_num_threads(void);
-unsigned omp_get_thread_num(void);
-
 #define EXPORTED __attribute__((visibility("default")))
 
 /* A function of the runtime that forks a team, runs a region in it, and joins it: its parameters and arguments after the first three. */
@@ -208,17 +308,18 @@ unsigned omp_get_thread_num(void);
 	EXPORTED void name(region_code *code, void *data, unsigned threads, UNPACK params);                        \
 	EXPORTED void name(region_code *code, void *data, unsigned threads, UNPACK params)                         \
 	{                                                                                                          \
+		const struct runtime *runtime = runtime_of(__builtin_return_address(0));                           \
 		struct outlined outlined = { .code = code, .data = data };                                         \
-		__typeof__(&name) runtime = RUNTIME(name);                                                         \
-		if (runtime_reports || !team_fork(&outlined.team, threads, SITE)) {                                \
-			mine.inner++;                                                                              \
-			runtime(code, data, threads, UNPACK args);                                                 \
-			mine.inner--;                                                                              \
+		bool by_itself = reports(runtime);                                                                 \
+		if (by_itself || !team_fork(&outlined.team, threads, SITE)) {                                      \
+			mine.inner += !by_itself;                                                                  \
+			RUNTIME(runtime, name)(code, data, threads, UNPACK args);                                  \
+			mine.inner -= !by_itself;                                                                  \
 			return;                                                                                    \
 		}                                                                                                  \
-		outlined.size = RUNTIME(omp_get_num_threads);                                                      \
-		outlined.place = RUNTIME(omp_get_thread_num);                                                      \
-		runtime(run_share, &outlined, threads, UNPACK args);                                               \
+		outlined.size = RUNTIME(runtime, omp_get_num_threads);                                             \
+		outlined.place = RUNTIME(runtime, omp_get_thread_num);                                             \
+		RUNTIME(runtime, name)(run_share, &outlined, threads, UNPACK args);                                \
 		team_join(&outlined.team);                                                                         \
 	}
 #define UNPACK(...) __VA_ARGS__
@@ -241,14 +342,14 @@ FORKS_LOOP(GOMP_parallel_loop_nonmonotonic_runtime, LOOP)
 FORKS_LOOP(GOMP_parallel_loop_maybe_nonmonotonic_runtime, LOOP)
 
 /* A function of the runtime in which the threads of a team wait for each other. */
-#define WAITS(name, kind)                                     \
-	EXPORTED void name(void);                             \
-	EXPORTED void name(void)                              \
-	{                                                     \
-		__typeof__(&name) runtime = RUNTIME(name);    \
-		uint32_t region = runtime_reports ? 0 : barrier_enter(kind, SITE); \
-		runtime();                                    \
-		barrier_leave(region);                        \
+#define WAITS(name, kind)                                                              \
+	EXPORTED void name(void);                                                      \
+	EXPORTED void name(void)                                                       \
+	{                                                                              \
+		const struct runtime *runtime = runtime_of(__builtin_return_address(0));   \
+		uint32_t region = reports(runtime) ? 0 : barrier_enter(kind, SITE);    \
+		RUNTIME(runtime, name)();                                              \
+		barrier_leave(region);                                                 \
 	}
 
 WAITS(GOMP_barrier, OMP_BARRIER)

@@ -29,7 +29,7 @@ uint32_t barrier_enter(uint32_t kind, const void *site);
 void barrier_passed(const struct edge *edge);
 void barrier_leave(uint32_t region);
 
-/* Whether a runtime reports its teams itself (ompt.c). */
-extern bool runtime_reports;
+/* The runtime with this function reports its teams itself (ompt.c). */
+void runtime_reports(const void *function);
 
 #endif

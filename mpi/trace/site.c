@@ -11,7 +11,7 @@
 #include <limits.h>
 #include <link.h>
 #include <stdio.h>
-#include <stdlib.h>
+#include <unistd.h>
 #include <unwind.h>
 
 struct addresses mpi_objects;
@@ -37,9 +37,13 @@ static bool is_mpi(const char *file)
 	return !strncmp(file, "libmpi", 6);
 }
 
+struct ends {
+	uintptr_t from, to;
+};
+
 static int note_object(struct dl_phdr_info *object, size_t size, void *ends)
 {
-	uintptr_t *end = ends;
+	struct ends *mpi = ends;
 	(void)size;
 	if (!is_mpi(file_of(object->dlpi_name)))
 		return 0;
@@ -48,19 +52,20 @@ static int note_object(struct dl_phdr_info *object, size_t size, void *ends)
 		uintptr_t from = object->dlpi_addr + part->p_vaddr;
 		if (part->p_type != PT_LOAD)
 			continue;
-		if (!*end || from < mpi_objects.from)
-			mpi_objects.from = from;
-		if (from + part->p_memsz > *end)
-			*end = from + part->p_memsz;
+		if (from < mpi->from)
+			mpi->from = from;
+		if (from + part->p_memsz > mpi->to)
+			mpi->to = from + part->p_memsz;
 	}
 	return 0;
 }
 
 void sites_begin(void)
 {
-	uintptr_t end = 0;
-	dl_iterate_phdr(note_object, &end);
-	mpi_objects.size = end - mpi_objects.from;
+	struct ends mpi = { UINTPTR_MAX, 0 };
+	dl_iterate_phdr(note_object, &mpi);
+	if (mpi.to)
+		mpi_objects = (struct addresses){ mpi.from, mpi.to - mpi.from };
 }
 
 /* The first frame that belongs neither to the tracer nor to the MPI. */
@@ -142,9 +147,12 @@ size_t describe_site(const void *site, char *text, size_t size)
 	text += ++length;
 	size -= (size_t)length;
 	/* The program itself has no name among the objects. A path that is too long is left out. */
-	char path[PATH_MAX];
+	char program[PATH_MAX] = "";
+	const char *path = map->l_name;
 	int more = -1;
-	if (realpath(*map->l_name ? map->l_name : "/proc/self/exe", path))
+	if (!*path && readlink("/proc/self/exe", program, sizeof(program) - 1) > 0)
+		path = program;
+	if (*path == '/')
 		more = snprintf(text, size, "0x%zx %s", (size_t)((uintptr_t)call - map->l_addr), path);
 	if (more < 0 || (size_t)more >= size)
 		*text = more = 0;

@@ -1,6 +1,6 @@
 //! The MPI tracer under the MPIs of this machine: its logs of C and Fortran programs are consistent.
 
-use quell_testing::machine;
+use quell_testing::{machine, skip};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -289,6 +289,38 @@ fn sites_are_calls(sources: &Path, regions: &[Region]) {
             "{} at {site}: {found}",
             region.name
         );
+    }
+}
+
+/// A module with GCC's OpenMP functions, and a runtime that the linking compiler brings.
+fn module(linker: &str, folder: &Path) -> Option<PathBuf> {
+    let (object, module) = (folder.join("module.o"), folder.join(format!("{linker}.so")));
+    let mut gcc = Command::new("gcc");
+    built(gcc.args(["-fopenmp", "-fPIC", "-c", "-o"]).arg(&object).arg(sources().join("module.c")));
+    let mut link = Command::new(linker);
+    let linked = link.args(["-fopenmp", "-shared", "-o"]).arg(&module).arg(&object).output();
+    linked.is_ok_and(|output| output.status.success()).then_some(module)
+}
+
+/// The tracer stands in front of both runtimes.
+#[test]
+fn each_module_keeps_its_openmp_runtime() {
+    let _machine = machine();
+    for mpi in mpis() {
+        let dir = tempfile::tempdir().unwrap();
+        let (Some(first), Some(second)) = (module("gcc", dir.path()), module("clang", dir.path())) else {
+            skip("there is no clang with an OpenMP runtime");
+            return;
+        };
+        let library = tracer(mpi);
+        let program = program(mpi, "two_runtimes.c", dir.path());
+        let words = [first.to_str().unwrap(), second.to_str().unwrap()];
+        went_well(&run_with(mpi, 1, &[&library], &program, &words, &[]));
+        let mut traced = opened(&program);
+        let forks = |events: &Vec<Event>| {
+            events.iter().filter(|event| matches!(event.what, What::Fork { .. })).count()
+        };
+        assert_eq!(events(&mut traced).iter().map(forks).sum::<usize>(), 6, "{mpi}");
     }
 }
 
