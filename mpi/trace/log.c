@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
  * A thread's log: a file that is reserved and mapped piece by piece. A full disk is then an error here instead of a SIGBUS later, and
- * what was written survives if the program is killed. It makes a system call only when a new piece begins.
+ * what was written survives if the program is killed. It makes a system call only when a new piece begins, and at a new
+ * call site.
  */
 #include "trace.h"
 

@@ -48,8 +48,9 @@ impl Object {
         let name =
             frame.as_ref().and_then(|frame| Some(frame.function.as_ref()?.raw_name().ok()?.into_owned()));
         let function = name.or_else(|| symbol.map(str::to_owned))?;
-        // GCC makes a function of each parallel region.
-        let function = function.split("._omp_fn.").next()?;
+        // Compilers make functions of parallel regions: GCC's, and LLVM's.
+        let outer = function.split("._omp_fn.").next().and_then(|name| name.split(".omp_outlined").next());
+        let function = outer.filter(|name| !name.is_empty()).unwrap_or(&function);
         let place = frame.and_then(|frame| {
             let location = frame.location?;
             Some(format!("{}:{}", file_name(location.file?)?, location.line?))

@@ -20,7 +20,7 @@ pub(super) fn schedule(regular: &Regular, to: &Extrapolation) -> Result<(Schedul
         return Err(GoalError::NoGrid { ranks: to.ranks, grid: regular.grid.words() });
     };
     // The sizes of a problem that is divided are computed for all ranks at once.
-    let sizes = if to.scaling == Scaling::Strong { regular.merged.sizes.len().max(1) as u64 } else { 1 };
+    let sizes = if to.scaling == Scaling::Strong { regular.kinds_of_messages().max(1) as u64 } else { 1 };
     if sizes.saturating_mul(u64::from(to.ranks)) > MOST_OPERATIONS {
         return Err(GoalError::TooLarge);
     }

@@ -1,5 +1,7 @@
 //! Merges what all ranks did to common steps: a step is taken when all ranks that have its peer come to it. No rank has to take all of them.
 
+use std::cell::Cell;
+
 use quell_recording::mpi::UNKNOWN;
 use rustc_hash::FxHashMap;
 
@@ -100,11 +102,21 @@ impl Merged {
 /// How many operations of all ranks are merged, and the first that is not.
 pub(super) type Failure = (usize, Irregular);
 
-/// Merges the ranks' operations in this grid. With `lines`, the ranks at an end of a dimension may do what others do not.
-pub(super) fn merge(all: &[RelativeSequence], grid: &Grid, lines: bool) -> Result<Merged, Failure> {
+/// Maximum number of steps to which ranks come at the same time that are tried: regular runs have few.
+const MOST_CANDIDATES: usize = 64;
+
+/// Merges the ranks' operations in this grid. With `lines`, the ranks at an end of a dimension may do what others do not. Gives up when `effort` is 0,
+/// of which each look at a rank takes one.
+pub(super) fn merge(
+    all: &[RelativeSequence],
+    grid: &Grid,
+    lines: bool,
+    effort: &Cell<u64>,
+) -> Result<Merged, Failure> {
     let mut merging = Lockstep {
         grid,
         all,
+        effort,
         next: vec![0; all.len()],
         places: all.iter().map(|one| Vec::with_capacity(one.all.len())).collect(),
         skipped: vec![false; all.len()],
@@ -113,7 +125,7 @@ pub(super) fn merge(all: &[RelativeSequence], grid: &Grid, lines: bool) -> Resul
         known: FxHashMap::default(),
     };
     while merging.unfinished() > 0 {
-        let (key, line) = match merging.ready() {
+        let (key, line) = match merging.ready().filter(|_| effort.get() > 0) {
             Some(key) => (key, None),
             None => match lines.then(|| merging.ready_on_a_line()).flatten() {
                 Some((key, line)) => (key, Some(line)),
@@ -141,6 +153,7 @@ enum Key {
 struct Lockstep<'a> {
     grid: &'a Grid,
     all: &'a [RelativeSequence],
+    effort: &'a Cell<u64>,
     /// The next operation of each rank.
     next: Vec<usize>,
     /// The step of each operation of each rank.
@@ -211,6 +224,7 @@ impl Lockstep<'_> {
 
     /// The ranks that come to a step, and the first that does not although it has the peer.
     fn at(&self, key: &Key) -> (Vec<usize>, Option<usize>) {
+        self.effort.set(self.effort.get().saturating_sub(self.all.len() as u64));
         let (mut there, mut missing) = (Vec::new(), None);
         for rank in 0..self.all.len() {
             match self.peer(rank, key) {
@@ -226,7 +240,7 @@ impl Lockstep<'_> {
     fn candidates(&self) -> impl Iterator<Item = (Key, Vec<usize>, Option<usize>)> + '_ {
         let mut tried: Vec<Key> = Vec::new();
         (0..self.all.len()).flat_map(move |rank| self.keys(rank)).filter_map(move |key| {
-            (!tried.contains(&key)).then(|| {
+            (tried.len() < MOST_CANDIDATES && !tried.contains(&key)).then(|| {
                 tried.push(key.clone());
                 let (there, missing) = self.at(&key);
                 (key, there, missing)

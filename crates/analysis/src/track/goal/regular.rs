@@ -1,6 +1,8 @@
 //! What all ranks do alike: the same steps, with peers by the same rules in a grid.
 
-use quell_recording::mpi::Definitions;
+use std::cell::Cell;
+
+use quell_recording::mpi::{Definitions, UNKNOWN};
 use rustc_hash::FxHashSet;
 
 use super::grid::{Grid, Offset};
@@ -11,13 +13,17 @@ use super::repeats::{self, Repeat};
 use super::sequence::Sequence;
 use super::way::Way;
 
+/// How many looks at a rank the search for a grid may take: some ten seconds, or more in a large run, whose first grids take long.
+const EFFORT: u64 = 500_000_000;
+const EFFORT_PER_OPERATION: u64 = 32;
+
 /// The regular run: what every rank does.
 #[derive(Debug)]
 pub(super) struct Regular {
     pub merged: Merged,
     pub grid: Grid,
     pub repeats: Vec<Repeat>,
-    /// Two ranks are each other's neighbours in both directions, so the direction is a guess.
+    /// Of two ranks, what leads from one to the other is a guess.
     guessed: bool,
 }
 
@@ -27,6 +33,17 @@ impl Regular {
             Doing::Send(message) | Doing::Receive(message, _) => Some(&message.way),
             _ => None,
         })
+    }
+
+    /// The number of messages with sizes, ways and places of their own.
+    pub fn kinds_of_messages(&self) -> usize {
+        let kinds = self.merged.steps.iter().filter_map(|step| match &step.doing {
+            Doing::Send(message) | Doing::Receive(message, _) => {
+                Some((message.sizes, &message.way, &message.across, message.line))
+            }
+            _ => None,
+        });
+        kinds.collect::<FxHashSet<_>>().len()
     }
 
     /// A grid of the same kind in which the same rules lead to other ranks.
@@ -40,8 +57,12 @@ impl Regular {
             return "no messages but those of collectives".to_owned();
         }
         let mut words = format!("messages on a {}, now {}", self.grid.words(), larger.words());
-        if self.guessed {
+        if self.guessed && self.grid.periodic[0] {
             words.push_str("; of two ranks each is before and behind the other: sends are taken to go up, receives to come from below");
+        } else if self.guessed {
+            words.push_str(
+                "; of two ranks, that each is the next of the other is a guess: trace three or more",
+            );
         }
         let mut repeats: Vec<&str> = self.repeats.iter().map(Repeat::words).collect();
         repeats.sort_unstable();
@@ -50,7 +71,8 @@ impl Regular {
             words.push_str(&format!("; rounds of {} in proportion to it", repeats.join(" and ")));
         }
         let no_inner = self.grid.dims.iter().zip(&larger.dims).any(|(old, new)| *old == 2 && *new > 2);
-        if no_inner && !self.guessed && self.merged.sizes.iter().any(|sizes| differ(sizes)) {
+        let only_two = self.guessed && self.grid.periodic[0];
+        if no_inner && !only_two && self.merged.sizes.iter().any(|sizes| differ(sizes)) {
             words.push_str(
                 "; sizes of ranks between the ends are those of the ends: trace three or more in each direction",
             );
@@ -77,10 +99,15 @@ pub(super) fn find(
             RelativeSequence::new(definitions, (place as u32, sequence), sequences.len(), matching)
         })
         .collect::<Result<_, _>>()?;
+    let operations: usize = all.iter().map(|one| one.all.len()).sum();
+    let effort = Cell::new(EFFORT.max(EFFORT_PER_OPERATION.saturating_mul(operations as u64)));
     let mut best: Option<Failure> = None;
     for lines in [false, true] {
         for grid in Grid::all(all.len() as u32) {
-            match explain(grid, lines, &all) {
+            if effort.get() == 0 && best.is_some() {
+                break;
+            }
+            match explain(grid, lines, &all, &effort) {
                 Ok(regular) => return Ok(regular),
                 Err(failure) => {
                     if best.as_ref().is_none_or(|best| failure.0 > best.0) {
@@ -100,13 +127,19 @@ pub(super) fn find(
 }
 
 /// Checks whether all ranks do the same in this grid.
-fn explain(grid: Grid, lines: bool, all: &[RelativeSequence]) -> Result<Regular, Failure> {
-    let mut merged = merge(all, &grid, lines)?;
+fn explain(
+    grid: Grid,
+    lines: bool,
+    all: &[RelativeSequence],
+    effort: &Cell<u64>,
+) -> Result<Regular, Failure> {
+    let mut merged = merge(all, &grid, lines, effort)?;
     let failure = |step, why: &str| {
         let (rank, at) = merged.first_at(step);
         (all.iter().map(|one| one.all.len()).sum::<usize>(), all[rank].broken(at, why.to_owned()))
     };
-    let ambiguous = |step| failure(step, "more than one rule leads to its peer: trace three or more in each direction");
+    let ambiguous =
+        |step| failure(step, "more than one rule leads to its peer: trace three or more in each direction");
     if let Some(step) = without_direction(&merged, &grid) {
         return Err(ambiguous(step));
     }
@@ -121,7 +154,7 @@ fn explain(grid: Grid, lines: bool, all: &[RelativeSequence]) -> Result<Regular,
     }
     let repeats = repeats::find(&merged.steps, &grid).map_err(ambiguous)?;
     repeats::divide_by_cells(&mut merged.steps, &repeats);
-    let guessed = grid.ranks() == 2 && grid.periodic[0] && merged.has_messages();
+    let guessed = grid.ranks() == 2 && merged.has_messages();
     Ok(Regular { merged, grid, repeats, guessed })
 }
 
@@ -157,7 +190,10 @@ fn of_one_rank(merged: &Merged, grid: &Grid) -> Option<usize> {
 fn without_direction(merged: &Merged, grid: &Grid) -> Option<usize> {
     let mut seen: FxHashSet<(&Offset, u32)> = FxHashSet::default();
     merged.steps.iter().position(|step| {
-        let Doing::Send(Message { way: Way::Offset(way), tag, .. }) = &step.doing else { return false };
+        let Doing::Send(Message { way: Way::Offset(way), tag, one_tag, .. }) = &step.doing else {
+            return false;
+        };
+        let tag = if *one_tag { tag } else { &UNKNOWN };
         if !seen.insert((way, *tag)) {
             return false;
         }

@@ -126,7 +126,12 @@ fn a_message_that_a_thread_waits_for_within_a_barrier_delays_its_team() {
     // A barrier after it is the same for both.
     made.passes_barrier(0, [32 * MS, 33 * MS]).passes_barrier(1, [33 * MS, 33 * MS]);
     made.at(0, 34 * MS, What::TeamEnd).at(1, 34 * MS, What::TeamEnd).joins(0, 34 * MS);
-    made.at(2, 0, What::Enter(0)).noise(2, 30 * MS, 10 * MS).calls(2, 31 * MS - 100, "MPI_Send", &[send(0, 0)]);
+    made.at(2, 0, What::Enter(0)).noise(2, 30 * MS, 10 * MS).calls(
+        2,
+        31 * MS - 100,
+        "MPI_Send",
+        &[send(0, 0)],
+    );
     let tracked = made.track();
     assert!(!tracked.findings.broken(), "{:?}", tracked.findings);
     adds_up(&tracked);
