@@ -108,42 +108,6 @@ fn noise_goes_on_after_a_jump_out_of_a_call() {
     }
 }
 
-/// Work of 200 us of one rank, with a fifth of the time noise: a quarter longer.
-#[test]
-fn blocks_with_noise_and_without_take_turns_within_a_run() {
-    let _machine = machine();
-    for mpi in mpis() {
-        let dir = tempfile::tempdir().unwrap();
-        let folder = dir.path();
-        beat(folder, "noise", "1ms", "200us");
-        let program = calls(folder, mpi);
-        let interleaved = |block: &str, seed: &str| {
-            let options = ["noise.toml", "--seed", seed, block];
-            let words = [program.to_str().unwrap(), "4100", "200000", "barrier"];
-            let document = replay(folder, &options, mpi, 1, &words);
-            assert_eq!(document["slowdown"], Value::Null);
-            document
-        };
-        let by_time = interleaved("--interleave=20ms", "1");
-        let runs = by_time["runs"].as_array().unwrap().iter().map(|run| run["noise"].as_bool().unwrap());
-        assert_eq!(runs.collect::<Vec<_>>(), [false, true], "{mpi}: one run counts the phases");
-        let phases = number(&by_time["interleaved"], "block_phases");
-        assert!((1..=100).contains(&phases), "{mpi}: {phases} phases in 20 ms");
-        measure(|attempt| {
-            let document = interleaved("--interleave=50", &attempt.to_string());
-            assert_eq!(document["runs"].as_array().unwrap().len(), 1);
-            let found = &document["interleaved"];
-            assert_eq!(number(found, "block_phases"), 50);
-            let pairs = found["pairs_percent"].as_array().unwrap().len();
-            assert_eq!(pairs, 40, "4,101 phases, the first 50 for warming up");
-            let percent = |name: &str| found[name].as_f64().unwrap();
-            let (low, high) = (percent("low_percent"), percent("high_percent"));
-            let near = (percent("noise_percent") - 25.0).abs() < 1.0 && low < 26.0 && high > 24.0;
-            if near && high - low < 5.0 { Ok(()) } else { Err(format!("{mpi}: {found}")) }
-        });
-    }
-}
-
 #[test]
 fn ranks_that_count_different_phases_give_no_slowdown() {
     let _machine = machine();
@@ -355,6 +319,42 @@ fn what_a_job_loads_has_no_panic_and_no_allocator() {
 /// Tests of figures, which run while no other test uses the machine.
 mod measured {
     use super::*;
+
+    /// Work of 200 us of one rank, with a fifth of the time noise: a quarter longer.
+    #[test]
+    fn blocks_with_noise_and_without_take_turns_within_a_run() {
+        let _machine = machine();
+        for mpi in mpis() {
+            let dir = tempfile::tempdir().unwrap();
+            let folder = dir.path();
+            beat(folder, "noise", "1ms", "200us");
+            let program = calls(folder, mpi);
+            let interleaved = |block: &str, seed: &str| {
+                let options = ["noise.toml", "--seed", seed, block];
+                let words = [program.to_str().unwrap(), "4100", "200000", "barrier"];
+                let document = replay(folder, &options, mpi, 1, &words);
+                assert_eq!(document["slowdown"], Value::Null);
+                document
+            };
+            let by_time = interleaved("--interleave=20ms", "1");
+            let runs = by_time["runs"].as_array().unwrap().iter().map(|run| run["noise"].as_bool().unwrap());
+            assert_eq!(runs.collect::<Vec<_>>(), [false, true], "{mpi}: one run counts the phases");
+            let phases = number(&by_time["interleaved"], "block_phases");
+            assert!((1..=100).contains(&phases), "{mpi}: {phases} phases in 20 ms");
+            measure(|attempt| {
+                let document = interleaved("--interleave=50", &attempt.to_string());
+                assert_eq!(document["runs"].as_array().unwrap().len(), 1);
+                let found = &document["interleaved"];
+                assert_eq!(number(found, "block_phases"), 50);
+                let pairs = found["pairs_percent"].as_array().unwrap().len();
+                assert_eq!(pairs, 40, "4,101 phases, the first 50 for warming up");
+                let percent = |name: &str| found[name].as_f64().unwrap();
+                let (low, high) = (percent("low_percent"), percent("high_percent"));
+                let near = (percent("noise_percent") - 25.0).abs() < 1.0 && low < 26.0 && high > 24.0;
+                if near && high - low < 5.0 { Ok(()) } else { Err(format!("{mpi}: {found}")) }
+            });
+        }
+    }
 
     /// Compares the duration of each call, as the program sees it, with the delay by the simulator's clock.
     #[test]

@@ -81,26 +81,6 @@ fn every_call_is_archived_with_counters_that_rise() {
     }
 }
 
-/// Several tasks take the CPU before a rank has it back: the archive and `track` charge each with what it ran, by its name.
-#[test]
-fn each_task_of_a_chain_is_named() {
-    let _machine = machine();
-    let dir = tempfile::tempdir().unwrap();
-    if !tools::may_watch_the_kernel(dir.path()) {
-        return;
-    }
-    for mpi in mpis(dir.path()) {
-        for (number, burn_ns) in
-            [vec![300_000, 3_000_000], vec![900_000, 200_000, 500_000]].into_iter().enumerate()
-        {
-            let chain = Chain::on_last_cpu(burn_ns, number == 1);
-            measure(|attempt| {
-                charged_as_it_ran(dir.path(), mpi, &format!("{mpi}-{number}-{attempt}"), &chain)
-            });
-        }
-    }
-}
-
 /// Compares what a rank lost to each task of a chain with what the kernel charged that task.
 fn charged_as_it_ran(folder: &Path, mpi: &str, name: &str, chain: &Chain) -> Result<(), String> {
     let (cpu, logs) = (chain.cpu.to_string(), folder.join(name).join("logs"));
@@ -256,6 +236,30 @@ fn a_traced_ring_is_simulated() {
             assert!(printed.starts_with("exit 0"), "{mpi}: {printed}");
             let simulated = run(dir.path(), &["simulate", &goal]);
             assert!(simulated.status.success(), "{mpi}: {simulated:?}");
+        }
+    }
+}
+
+mod measured {
+    use super::*;
+
+    /// Several tasks take the CPU before a rank has it back: the archive and `track` charge each with what it ran, by its name.
+    #[test]
+    fn each_task_of_a_chain_is_named() {
+        let _machine = machine();
+        let dir = tempfile::tempdir().unwrap();
+        if !tools::may_watch_the_kernel(dir.path()) {
+            return;
+        }
+        for mpi in mpis(dir.path()) {
+            for (number, burn_ns) in
+                [vec![300_000, 3_000_000], vec![900_000, 200_000, 500_000]].into_iter().enumerate()
+            {
+                let chain = Chain::on_last_cpu(burn_ns, number == 1);
+                measure(|attempt| {
+                    charged_as_it_ran(dir.path(), mpi, &format!("{mpi}-{number}-{attempt}"), &chain)
+                });
+            }
         }
     }
 }

@@ -80,38 +80,42 @@ fn check(folder: &Path, mpi: &str, program: &str) {
     });
 }
 
-#[test]
-fn the_noise_of_a_worker_is_listed_and_reaches_its_rank() {
-    let _machine = machine();
-    let dir = tempfile::tempdir().unwrap();
-    if !tools::has_two_cpus() || !tools::may_watch_the_kernel(dir.path()) {
-        return;
-    }
-    for mpi in tools::mpis() {
-        let program = format!("./{mpi}");
-        compile(&format!("mpicc.{mpi}"), "hybrid.c", &dir.path().join(mpi), &["-fopenmp"]);
-        check(dir.path(), mpi, &program);
-    }
-}
+mod measured {
+    use super::*;
 
-/// LLVM's runtime reports its teams itself.
-#[test]
-fn a_runtime_with_ompt_is_traced_alike() {
-    let _machine = machine();
-    let dir = tempfile::tempdir().unwrap();
-    if !tools::has_two_cpus() || !tools::may_watch_the_kernel(dir.path()) {
-        return;
-    }
-    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/hybrid.c");
-    for mpi in tools::mpis() {
-        let program = format!("{mpi}-llvm");
-        let mut compile = Command::new(format!("mpicc.{mpi}"));
-        compile.env("OMPI_CC", "clang").env("MPICH_CC", "clang").args(["-O2", "-fopenmp", "-o"]);
-        let built = compile.arg(dir.path().join(&program)).arg(source).output().unwrap();
-        if !built.status.success() {
-            skip("there is no clang with an OpenMP runtime");
+    #[test]
+    fn the_noise_of_a_worker_is_listed_and_reaches_its_rank() {
+        let _machine = machine();
+        let dir = tempfile::tempdir().unwrap();
+        if !tools::has_two_cpus() || !tools::may_watch_the_kernel(dir.path()) {
             return;
         }
-        check(dir.path(), mpi, &format!("./{program}"));
+        for mpi in tools::mpis() {
+            let program = format!("./{mpi}");
+            compile(&format!("mpicc.{mpi}"), "hybrid.c", &dir.path().join(mpi), &["-fopenmp"]);
+            check(dir.path(), mpi, &program);
+        }
+    }
+
+    /// LLVM's runtime reports its teams itself.
+    #[test]
+    fn a_runtime_with_ompt_is_traced_alike() {
+        let _machine = machine();
+        let dir = tempfile::tempdir().unwrap();
+        if !tools::has_two_cpus() || !tools::may_watch_the_kernel(dir.path()) {
+            return;
+        }
+        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/hybrid.c");
+        for mpi in tools::mpis() {
+            let program = format!("{mpi}-llvm");
+            let mut compile = Command::new(format!("mpicc.{mpi}"));
+            compile.env("OMPI_CC", "clang").env("MPICH_CC", "clang").args(["-O2", "-fopenmp", "-o"]);
+            let built = compile.arg(dir.path().join(&program)).arg(source).output().unwrap();
+            if !built.status.success() {
+                skip("there is no clang with an OpenMP runtime");
+                return;
+            }
+            check(dir.path(), mpi, &format!("./{program}"));
+        }
     }
 }
