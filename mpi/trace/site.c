@@ -41,6 +41,12 @@ struct ends {
 	uintptr_t from, to;
 };
 
+/* Whether an object is neither the MPI's nor one of quell's. */
+static bool is_programs(const char *file)
+{
+	return !is_mpi(file) && strncmp(file, "quell-", 6);
+}
+
 static int note_object(struct dl_phdr_info *object, size_t size, void *ends)
 {
 	struct ends *mpi = ends;
@@ -80,11 +86,8 @@ static _Unwind_Reason_Code look_at(struct _Unwind_Context *context, void *found)
 	const void *site = (const void *)_Unwind_GetIP(context);
 	Dl_info facts;
 	/* The call is before its return address, which may belong to the next function. */
-	if (dladdr((const char *)site - 1, &facts) && facts.dli_fname) {
-		const char *object = file_of(facts.dli_fname);
-		if (is_mpi(object) || !strncmp(object, "quell-", 6))
-			return _URC_NO_REASON;
-	}
+	if (dladdr((const char *)site - 1, &facts) && facts.dli_fname && !is_programs(file_of(facts.dli_fname)))
+		return _URC_NO_REASON;
 	*program = (struct programs_frame){ site, (const char *)_Unwind_GetCFA(context) };
 	return _URC_END_OF_STACK;
 }
@@ -138,7 +141,7 @@ size_t describe_site(const void *site, char *text, size_t size)
 		return 2;
 	const char *object = file_of(facts.dli_fname);
 	int length;
-	if (is_mpi(object) || !strncmp(object, "quell-", 6))
+	if (!is_programs(object))
 		return 2;
 	if (facts.dli_sname)
 		length = snprintf(text, size, "%.200s (%.100s)", facts.dli_sname, object);

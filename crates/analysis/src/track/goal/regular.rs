@@ -28,22 +28,22 @@ pub(super) struct Regular {
 }
 
 impl Regular {
-    pub fn ways(&self) -> impl Iterator<Item = &Way> {
+    fn messages(&self) -> impl Iterator<Item = &Message> {
         self.merged.steps.iter().filter_map(|step| match &step.doing {
-            Doing::Send(message) | Doing::Receive(message, _) => Some(&message.way),
+            Doing::Send(message) | Doing::Receive(message, _) => Some(message),
             _ => None,
         })
     }
 
+    pub fn ways(&self) -> impl Iterator<Item = &Way> {
+        self.messages().map(|message| &message.way)
+    }
+
     /// The number of messages with sizes, ways and places of their own.
     pub fn kinds_of_messages(&self) -> usize {
-        let kinds = self.merged.steps.iter().filter_map(|step| match &step.doing {
-            Doing::Send(message) | Doing::Receive(message, _) => {
-                Some((message.sizes, &message.way, &message.across, message.line))
-            }
-            _ => None,
-        });
-        kinds.collect::<FxHashSet<_>>().len()
+        let kind =
+            |message: &Message| (message.sizes, message.way.clone(), message.across.clone(), message.line);
+        self.messages().map(kind).collect::<FxHashSet<_>>().len()
     }
 
     /// A grid of the same kind in which the same rules lead to other ranks.
@@ -57,7 +57,8 @@ impl Regular {
             return "no messages but those of collectives".to_owned();
         }
         let mut words = format!("messages on a {}, now {}", self.grid.words(), larger.words());
-        if self.guessed && self.grid.periodic[0] {
+        let both_ways = self.guessed && self.grid.periodic[0];
+        if both_ways {
             words.push_str("; of two ranks each is before and behind the other: sends are taken to go up, receives to come from below");
         } else if self.guessed {
             words.push_str(
@@ -71,8 +72,7 @@ impl Regular {
             words.push_str(&format!("; rounds of {} in proportion to it", repeats.join(" and ")));
         }
         let no_inner = self.grid.dims.iter().zip(&larger.dims).any(|(old, new)| *old == 2 && *new > 2);
-        let only_two = self.guessed && self.grid.periodic[0];
-        if no_inner && !only_two && self.merged.sizes.iter().any(|sizes| differ(sizes)) {
+        if no_inner && !both_ways && self.merged.sizes.iter().any(|sizes| differ(sizes)) {
             words.push_str(
                 "; sizes of ranks between the ends are those of the ends: trace three or more in each direction",
             );
@@ -173,7 +173,10 @@ fn to_every_other(merged: &Merged, grid: &Grid) -> Option<usize> {
         (peers.len() as u32 == ranks - 1).then_some(last).flatten()
     };
     // Both neighbours on a ring of three, and a ring of four, are common.
-    let first = if ranks > 4 { to(0)? } else { return None };
+    if ranks <= 4 {
+        return None;
+    }
+    let first = to(0)?;
     (1..ranks).all(|rank| to(rank).is_some()).then_some(first)
 }
 
