@@ -1,6 +1,6 @@
 //! Converts a traced run to a GOAL schedule with noise removed from its work, to simulate it under other noise and at other scales.
 //!
-//! `docs/concepts/goal-from-traces.md` has the rules. `sequence.rs` keeps what a rank did, from the facts that `event_reader` derives from its events;
+//! `docs/concepts/goal-from-traces.md` has the rules. `sequence.rs` keeps what a rank did, from the facts that `event_reader` derives from its events, as `steps.rs` packs it;
 //! `matching.rs` matches the messages and collectives of ranks, and omits those without their other end; `emit.rs` makes operations of them, with
 //! `expand.rs` for collectives. `regular.rs` finds what all ranks do alike: `relative.rs` prepares their operations, `lockstep.rs` merges them on a
 //! `grid.rs` in which `way.rs` leads to peers, and `repeats.rs` finds rounds. `extrapolate.rs` applies it to more ranks, with sizes by `scaling.rs`.
@@ -16,6 +16,7 @@ mod relative;
 mod repeats;
 mod scaling;
 mod sequence;
+mod steps;
 mod way;
 
 use quell_recording::mpi::Run;
@@ -27,7 +28,8 @@ use emit::Emitter;
 use matching::Matching;
 pub use relative::Irregular;
 pub use scaling::Scaling;
-use sequence::{Operation, Sequence};
+use sequence::Sequence;
+use steps::Operation;
 
 use super::event_reader::EventReader;
 
@@ -146,7 +148,7 @@ pub fn goal<R: Run + ?Sized>(
     let definitions = &*events.definitions;
     let matching = Matching::new(definitions, &mut sequences, &mut skipped);
     let (schedule, grid) = match extrapolation {
-        None => (as_it_was(&sequences, &matching)?, None),
+        None => (as_it_was(sequences, &matching)?, None),
         Some(to) => {
             let regular = regular::find(definitions, &sequences, &matching)
                 .map_err(|why| GoalError::Irregular(Box::new(why)))?;
@@ -159,12 +161,12 @@ pub fn goal<R: Run + ?Sized>(
     Ok(Replayable { schedule, quiet_ns, network: proved, needs_buffers, skipped, grid })
 }
 
-/// The schedule of the traced ranks.
-fn as_it_was(sequences: &[Sequence], matching: &Matching) -> Result<Schedule, GoalError> {
+/// The schedule of the traced ranks. Each sequence is freed once its operations are in the schedule.
+fn as_it_was(sequences: Vec<Sequence>, matching: &Matching) -> Result<Schedule, GoalError> {
     let mut builder = ScheduleBuilder::new(sequences.len() as u32);
     let mut expansions = expand::Expansions::default();
     let mut operations = 0;
-    for (rank, sequence) in sequences.iter().enumerate() {
+    for (rank, sequence) in sequences.into_iter().enumerate() {
         let mut emitter = Emitter::begin(&mut builder);
         for (number, step) in sequence.steps.iter().enumerate() {
             let number = number as u32;

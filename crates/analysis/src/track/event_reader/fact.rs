@@ -10,7 +10,7 @@ use crate::warning::track::UndefinedName;
 pub(in crate::track) struct OperationId(pub u64);
 
 /// A rank's part in a collective.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(in crate::track) struct CollectivePart {
     pub comm: u32,
     /// Its number among the communicator's collectives, from 0: the same for all ranks that take part.

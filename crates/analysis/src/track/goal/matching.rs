@@ -7,7 +7,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::SkippedEvents;
 use super::expand::What;
-use super::sequence::{Call, Message, Operation, Sequence};
+use super::sequence::Sequence;
+use super::steps::{Call, Message, Operation};
 use crate::track::event_reader::{Channel, MessageKey};
 
 /// First tag of the messages of collectives, which have a range of their own.
@@ -160,8 +161,8 @@ fn is_rooted(kind: CollectiveKind) -> bool {
     matches!(kind.waits(), Waits::ForRoot | Waits::Root)
 }
 
-fn messages_of(sequence: &Sequence) -> impl Iterator<Item = &Message> {
-    sequence.steps.iter().filter_map(|step| match &step.operation {
+fn messages_of(sequence: &Sequence) -> impl Iterator<Item = Message> {
+    sequence.steps.iter().filter_map(|step| match step.operation {
         Operation::Send(message) | Operation::Receive(message) => Some(message),
         _ => None,
     })
@@ -191,27 +192,28 @@ impl Numbers {
 fn messages(definitions: &Definitions, sequences: &mut [Sequence], skipped: &mut SkippedEvents) {
     // Most channels have both ends of all their messages; only on the others each message is examined.
     let mut ends: FxHashMap<Channel, [Numbers; 2]> = FxHashMap::default();
-    for step in sequences.iter().flat_map(|sequence| &sequence.steps) {
+    for step in sequences.iter().flat_map(|sequence| sequence.steps.iter()) {
         if let Some((Some(key), end)) = end_of(&step.operation) {
             ends.entry(key.channel).or_default()[end].add(key.number);
         }
     }
     ends.retain(|_, [sends, receives]| sends != receives || !sends.without_gaps());
     let mut there: [FxHashSet<MessageKey>; 2] = Default::default();
-    for step in sequences.iter().flat_map(|sequence| &sequence.steps) {
+    for step in sequences.iter().flat_map(|sequence| sequence.steps.iter()) {
         if let Some((Some(key), end)) = end_of(&step.operation).filter(|(key, _)| is_in(&ends, *key)) {
             there[end].insert(key);
         }
     }
     for sequence in sequences.iter_mut() {
         let rank = sequence.rank;
-        for step in &mut sequence.steps {
-            let Some((key, end)) = end_of(&step.operation) else { continue };
-            let (Operation::Send(message) | Operation::Receive(message)) = step.operation else { continue };
+        for at in 0..sequence.steps.len() {
+            let operation = sequence.steps.operation(at);
+            let Some((key, end)) = end_of(&operation) else { continue };
+            let (Operation::Send(message) | Operation::Receive(message)) = operation else { continue };
             if key.is_some_and(|key| !ends.contains_key(&key.channel) || there[1 - end].contains(&key)) {
                 continue;
             }
-            step.operation = Operation::Nothing;
+            sequence.steps.set(at, Operation::Nothing);
             let (what, other, count) = if end == 0 {
                 ("a send to", "is not received", &mut skipped.sends)
             } else {
@@ -288,15 +290,15 @@ fn collectives(groups: &mut [Group], sequences: &[Sequence], skipped: &mut Skipp
     printed
 }
 
-fn calls(sequence: &Sequence) -> impl Iterator<Item = &Call> {
-    sequence.steps.iter().filter_map(|step| match &step.operation {
+fn calls(sequence: &Sequence) -> impl Iterator<Item = Call> {
+    sequence.steps.iter().filter_map(|step| match step.operation {
         Operation::Collective(call) => Some(call),
         _ => None,
     })
 }
 
 impl Outcome {
-    fn add(&mut self, call: &Call) {
+    fn add(&mut self, call: Call) {
         self.parts += 1;
         self.sent = self.sent.max(call.sent);
         self.received = self.received.max(call.received);

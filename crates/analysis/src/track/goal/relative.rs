@@ -6,7 +6,8 @@ use quell_recording::mpi::Definitions;
 
 use super::expand::What;
 use super::matching::Matching;
-use super::sequence::{Message, Operation, Sequence};
+use super::sequence::Sequence;
+use super::steps::{Message, Operation};
 use crate::track::event_reader::MessageKey;
 
 /// A step that violates the regularity.

@@ -1,65 +1,20 @@
 //! What one rank did: its sends, receives and collectives, and how long it worked before each.
 
-use quell_recording::mpi::{Operation as CollectiveKind, Run, UNKNOWN};
+use quell_recording::mpi::{Run, UNKNOWN};
 use rustc_hash::FxHashMap;
 
 use super::SkippedEvents;
+use super::steps::{Call, Message, Operation, Step, Steps};
 use crate::track::event_reader::{
     CollectiveEnd, CollectivePart, EventReader, Fact, MessageKey, OperationId, Timed, polls_again,
 };
-
-/// A message as seen from one of its ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Message {
-    /// Its key; `None` if the archive does not define its other end.
-    pub key: Option<MessageKey>,
-    /// The other end: an index among the sequences, or [`UNKNOWN`].
-    pub peer: u32,
-    pub bytes: u64,
-}
-
-/// A rank's part in a collective.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Call {
-    /// The collective; `None` if it is unknown.
-    pub part: Option<CollectivePart>,
-    /// The operation; `None` if its end was not recorded here.
-    pub kind: Option<CollectiveKind>,
-    /// Index of the root among those that take part.
-    pub root: Option<u32>,
-    pub sent: u64,
-    pub received: u64,
-    pub blocking: bool,
-}
-
-/// What a rank did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Operation {
-    /// Sends a message; [`Operation::Wait`] waits for its end.
-    Send(Message),
-    /// Begins to receive a message.
-    Receive(Message),
-    Collective(Call),
-    /// Waits until the operation that began at this index of the sequence is done.
-    Wait(u32),
-    /// An operation whose end is missing.
-    Nothing,
-}
-
-/// An operation of a rank, and the work before it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Step {
-    /// Work since the last step, without MPI calls and noise.
-    pub gap_ns: u64,
-    pub operation: Operation,
-}
 
 /// All steps of a rank.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sequence {
     /// Its rank in `MPI_COMM_WORLD`.
     pub rank: u32,
-    pub steps: Vec<Step>,
+    pub steps: Steps,
     /// Work after the last step.
     pub rest_ns: u64,
 }
@@ -273,8 +228,7 @@ impl<'a> SequenceBuilder<'a> {
 
     fn push(&mut self, operation: Operation) -> u32 {
         let gap_ns = std::mem::take(&mut self.work);
-        self.sequence.steps.push(Step { gap_ns, operation });
-        (self.sequence.steps.len() - 1) as u32
+        self.sequence.steps.push(Step { gap_ns, operation })
     }
 
     /// The step that began an operation which now ends.
@@ -283,16 +237,15 @@ impl<'a> SequenceBuilder<'a> {
     }
 
     fn turns_out(&mut self, place: u32, operation: Operation) -> u32 {
-        self.sequence.steps[place as usize].operation = operation;
+        self.sequence.steps.set(place as usize, operation);
         place
     }
 
     /// Removes a cancelled receive. A collective stays, because collectives cannot be cancelled (MPI 4.0, 6.12).
     fn cancelled(&mut self, operation: Option<OperationId>) {
         let Some(place) = self.begun_by(operation) else { return };
-        let step = &mut self.sequence.steps[place as usize];
-        if !matches!(step.operation, Operation::Collective(_)) {
-            step.operation = Operation::Nothing;
+        if !matches!(self.sequence.steps.operation(place as usize), Operation::Collective(_)) {
+            self.sequence.steps.set(place as usize, Operation::Nothing);
         }
     }
 
@@ -320,7 +273,7 @@ impl<'a> SequenceBuilder<'a> {
             self.worked_until(self.now, self.noise, false);
         }
         let steps = &self.sequence.steps;
-        let nothing = |place: &&u32| steps[**place as usize].operation == Operation::Nothing;
+        let nothing = |place: &&u32| steps.operation(**place as usize) == Operation::Nothing;
         let unfinished = self.begun.values().filter(nothing).count();
         if unfinished > 0 {
             skipped.receives += unfinished as u64;

@@ -3,7 +3,8 @@ use rustc_hash::FxHashMap;
 
 use super::super::SkippedEvents;
 use super::super::expand::What;
-use super::super::sequence::{Call, Message, Operation, Sequence, Step};
+use super::super::sequence::Sequence;
+use super::super::steps::{Call, Message, Operation, Step};
 use super::{COLLECTIVE_TAGS, Group, Matching, Numbers, Outcome, collective_tag};
 use crate::track::event_reader::{Channel, CollectivePart, MessageKey};
 
@@ -158,7 +159,7 @@ fn ranks_disagree_about_roots_only_where_there_are_some() {
         let mut outcome = NONE;
         for (kind, root) in reports {
             let (sent, received) = (5 + u64::from(outcome.parts), 9);
-            outcome.add(&Call { part: None, kind: Some(*kind), root: *root, sent, received, blocking: true });
+            outcome.add(Call { part: None, kind: Some(*kind), root: *root, sent, received, blocking: true });
         }
         outcome
     };
@@ -171,7 +172,7 @@ fn ranks_disagree_about_roots_only_where_there_are_some() {
     assert!(add(&[(Allreduce, Some(1)), (Allreduce, Some(0))]).sound);
     // An end that was not recorded takes part, and tells nothing.
     let mut posted = add(&[(Bcast, Some(1))]);
-    posted.add(&Call { part: None, kind: None, root: Some(0), sent: 0, received: 0, blocking: false });
+    posted.add(Call { part: None, kind: None, root: Some(0), sent: 0, received: 0, blocking: false });
     assert_eq!((posted.sound, posted.parts, posted.kind), (true, 2, Some(Bcast)));
 }
 
