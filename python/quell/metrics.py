@@ -248,7 +248,7 @@ class Metrics:
 
 
 def _receive(name: str) -> int:
-    """The descriptor that a running quell sends to whoever connects; it is closed on exec."""
+    """The descriptor that a running quell sends to a process that may read; it is closed on exec."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.settimeout(TIMEOUT_S)
         try:
@@ -260,6 +260,11 @@ def _receive(name: str) -> int:
             raise MetricsError(f"no quell answers under the name {name!r}: {advice}") from error
         except OSError as error:
             raise MetricsError(f"cannot get the container of {name!r}: {error}") from error
+    if received == b"n" and not fds:
+        advice = "start the program with `quell record -- PROGRAM`"
+        raise MetricsError(
+            f"{name!r} gives its container to its own user, root, and the processes that it follows: {advice}"
+        )
     if not received or len(fds) != 1:
         raise MetricsError(f"{name!r} sent no container: check that {VARIABLE} names a running quell")
     return fds[0]

@@ -37,6 +37,7 @@ class FakeContainer:
     Attributes:
         name: The name of the socket, for QUELL_METRICS.
         sent: The descriptor that the server sends; None for none.
+        byte: The byte that it sends.
         greet: Give each process that connects a slot, for its first thread.
     """
 
@@ -49,6 +50,7 @@ class FakeContainer:
         self.memory = mmap.mmap(self.fd, slots * SLOT_SIZE)
         self.header()
         self.sent: int | None = self.fd
+        self.byte = b"q"
         self.greet = greet
         self.name = f"quell-metrics-fake-{os.getpid()}-{self.fd}"
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -105,7 +107,7 @@ class FakeContainer:
                     greeted = greeted % (self.slots - 1) + 1
                     self.give(greeted, PEER.unpack(peer)[0], pid_namespace())
                 with contextlib.suppress(BrokenPipeError):  # a reader that does not trust us has left
-                    socket.send_fds(connection, [b"q"], [] if self.sent is None else [self.sent])
+                    socket.send_fds(connection, [self.byte], [] if self.sent is None else [self.sent])
 
 
 def main() -> int:

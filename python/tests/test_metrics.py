@@ -217,6 +217,8 @@ class Refusals(WithContainer):
     def test_no_container(self) -> None:
         self.container.sent = None
         self.refused("sent no container")
+        self.container.byte = b"n"
+        self.refused("its own user, root, and the processes that it follows")
         with mock.patch.dict(os.environ, {reader.VARIABLE: "quell-metrics-absent"}):
             self.refused("quell record -- PROGRAM")
 

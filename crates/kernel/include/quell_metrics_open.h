@@ -2,8 +2,8 @@
  *
  * Opens and closes the metric container; quell_metrics_read.h, which reads it, includes this.
  *
- * quell holds the container as a frozen BPF map and listens on a Unix stream socket in the abstract namespace. Whoever connects
- * receives one byte together with the map's descriptor. The socket's name, without its leading NUL, is in QUELL_METRICS.
+ * quell holds the container as a frozen BPF map and listens on a Unix stream socket in the abstract namespace. Its own user, root and
+ * the processes that it follows receive one byte together with the map's descriptor, others an `n` alone. The socket's name, without its leading NUL, is in QUELL_METRICS.
  */
 #ifndef QUELL_METRICS_OPEN_H
 #define QUELL_METRICS_OPEN_H
@@ -148,6 +148,8 @@ QUELL_SLOW int quell_receive(int sock)
 	if (got < 0)
 		return errno == EAGAIN ? -ETIMEDOUT : -errno;
 	first = CMSG_FIRSTHDR(&message);
+	if (!first && got == 1 && byte == 'n')
+		return -EPERM;
 	if (!first || first->cmsg_level != SOL_SOCKET || first->cmsg_type != SCM_RIGHTS ||
 	    first->cmsg_len != CMSG_LEN(sizeof(int)))
 		return -EPROTO;
@@ -271,6 +273,9 @@ QUELL_SLOW const char *quell_metrics_reason(int code)
 	case EACCES:
 		return "the container is offered by another user, who is not root: not believed; "
 		       "set QUELL_METRICS to the name that your own quell prints";
+	case EPERM:
+		return "quell gives its container to its own user, root, and the processes that it follows: "
+		       "start the program with `quell record -- PROGRAM`";
 	case ETIMEDOUT:
 		return "quell did not answer in time: see whether it is stopped";
 	case EPROTO:

@@ -2,7 +2,6 @@
 
 use std::io;
 use std::os::fd::{AsFd as _, AsRawFd as _, FromRawFd as _, OwnedFd};
-use std::os::unix::net::UnixStream;
 use std::sync::{Mutex, PoisonError};
 
 use libbpf_rs::{MapCore as _, MapFlags, MapHandle, libbpf_sys};
@@ -79,21 +78,4 @@ impl Adopter {
         // SAFETY: the program is open; the options live through the call and state their own size.
         unsafe { libbpf_sys::bpf_prog_test_run_opts(self.begin_here.as_raw_fd(), &raw mut options) };
     }
-}
-
-/// The id of the process at the other end, in this process's PID namespace; `None` where it is outside of it.
-pub(crate) fn peer(stream: &UnixStream) -> Option<u32> {
-    let mut facts = libc::ucred { pid: 0, uid: 0, gid: 0 };
-    let mut length = size_of::<libc::ucred>() as libc::socklen_t;
-    // SAFETY: both pointers are valid during the call, and `length` is the size of the first.
-    let code = unsafe {
-        libc::getsockopt(
-            stream.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_PEERCRED,
-            (&raw mut facts).cast(),
-            &raw mut length,
-        )
-    };
-    u32::try_from(facts.pid).ok().filter(|&pid| code == 0 && pid > 0)
 }

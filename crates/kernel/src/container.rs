@@ -2,7 +2,7 @@
 //!
 //! The container is a frozen BPF array map: programs write it, no system call can, and everyone who has its
 //! descriptor may map it read-only. quell hands descriptors out over an abstract Unix socket, so that nothing
-//! is left in any file system when quell is killed.
+//! is left in any file system when quell is killed. `peer.rs` says to whom.
 
 use std::io;
 use std::mem::{MaybeUninit, offset_of};
@@ -17,10 +17,11 @@ use libbpf_rs::{MapCore as _, MapFlags, MapHandle};
 use memmap2::{MmapOptions, MmapRaw};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
 
-use crate::adopt::{self, Adopter};
+use crate::adopt::Adopter;
 use crate::bpf::{RecorderSkel, types};
 use crate::error::KernelError;
 use crate::layout::{self, Header, LEVELS};
+use crate::peer::Peer;
 
 /// The variable that tells a program under which name to request the container.
 pub const VARIABLE: &str = layout::VARIABLE;
@@ -30,10 +31,16 @@ pub const COMMON_NAME: &str = layout::COMMON_NAME;
 /// Pause after a failed accept.
 const RETRY: Duration = Duration::from_millis(200);
 
+/// The byte that comes with the descriptor, and the one in its place.
+const GIVEN: &[u8] = b"q";
+const REFUSED: &[u8] = b"n";
+
 /// The container of a running recorder.
 #[derive(Debug)]
 pub struct Container {
     map: OwnedFd,
+    /// The slots by thread.
+    slots: Arc<MapHandle>,
     view: View,
     name: String,
     adopter: Option<Arc<Adopter>>,
@@ -48,21 +55,22 @@ impl Container {
         for slot in (1..slots).rev() {
             maps.free_slots.update(&[], &slot.to_ne_bytes(), MapFlags::ANY).map_err(refused)?;
         }
+        let of_threads = MapHandle::try_from(&maps.slots).map_err(refused)?;
         let map = MapHandle::try_from(&maps.container).map_err(refused)?;
         map.freeze().map_err(refused)?;
         let failed = |doing| move |source| KernelError::Container { doing, source };
         let map = map.as_fd().try_clone_to_owned().map_err(failed("cannot be held"))?;
         let view = View::from_map(map.as_fd(), slots).map_err(failed("cannot be mapped"))?;
         let name = format!("{COMMON_NAME}-{}", std::process::id());
-        Ok(Self { map, view, name, adopter: None })
+        Ok(Self { map, slots: Arc::new(of_threads), view, name, adopter: None })
     }
 
-    /// From the next [`Container::serve`] on, a process that requests the container is followed.
+    /// From the next [`Container::serve`] on, a process of the job that requests the container by its own name is followed.
     pub(crate) fn adopt(&mut self, adopter: Adopter) {
         self.adopter = Some(Arc::new(adopter));
     }
 
-    /// Hands the container to every process that requests it, from a thread of its own, under this process's name and, where that
+    /// Hands the container to those who request it and may read it, from a thread of its own, under this process's name and, where that
     /// is free, under the common one. Returns the value for [`VARIABLE`].
     ///
     /// # Errors
@@ -92,12 +100,18 @@ impl Container {
             }
         }
         let (name, own) = found.map_err(failed("cannot be offered"))?;
-        for listener in std::iter::once(own).chain(listen(COMMON_NAME)) {
-            let map = self.map.try_clone().map_err(failed("cannot be held"))?;
-            let adopter = self.adopter.clone();
+        let adopting = self.adopter.clone().map(|adopter| (adopter, name.clone()));
+        for (listener, adopting) in
+            std::iter::once((own, adopting)).chain(listen(COMMON_NAME).map(|it| (it, None)))
+        {
+            let offer = Offer {
+                map: self.map.try_clone().map_err(failed("cannot be held"))?,
+                slots: Arc::clone(&self.slots),
+                adopting,
+            };
             std::thread::Builder::new()
                 .name("quell-metrics".into())
-                .spawn(move || hand_out(&listener, &map, adopter.as_deref()))
+                .spawn(move || offer.hand_out(&listener))
                 .map_err(failed("cannot be offered"))?;
         }
         Ok(name)
@@ -125,29 +139,48 @@ fn listen(name: &str) -> io::Result<UnixListener> {
     UnixListener::bind_addr(&SocketAddr::from_abstract_name(name)?)
 }
 
-/// Sends one byte and the descriptor to each process that connects, once it is adopted. The thread ends with the process.
-fn hand_out(listener: &UnixListener, map: &OwnedFd, adopter: Option<&Adopter>) {
-    for stream in listener.incoming() {
-        let Ok(stream) = stream else {
-            // For instance no descriptor is free: a later program may be served.
-            std::thread::sleep(RETRY);
-            continue;
-        };
-        if let Some((adopter, pid)) = adopter.zip(adopt::peer(&stream)) {
-            // A process that cannot be adopted finds no slot, and its reader reports that.
-            let _ = adopter.adopt(pid);
+/// What a thread that serves a name hands out.
+struct Offer {
+    map: OwnedFd,
+    slots: Arc<MapHandle>,
+    /// What follows processes of the job, and the name under which they request the container.
+    adopting: Option<(Arc<Adopter>, String)>,
+}
+
+impl Offer {
+    /// Sends one byte to each process that connects, with the descriptor if the process may read the container, once it is adopted if it is
+    /// of the job. The thread ends with the process.
+    fn hand_out(&self, listener: &UnixListener) {
+        for stream in listener.incoming() {
+            let Ok(stream) = stream else {
+                // For instance no descriptor is free: a later program may be served.
+                std::thread::sleep(RETRY);
+                continue;
+            };
+            let peer = Peer::from_stream(&stream);
+            if let Some((adopter, name)) = &self.adopting
+                && let Some(peer) = peer.filter(|peer| peer.is_of_job(name))
+            {
+                // A process that cannot be adopted finds no slot, and its reader reports that.
+                let _ = adopter.adopt(peer.pid);
+            }
+            let fds = [self.map.as_fd()];
+            let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+            let mut message = SendAncillaryBuffer::new(&mut space);
+            let byte = if peer.is_some_and(|peer| peer.may_read(&self.slots)) {
+                message.push(SendAncillaryMessage::ScmRights(&fds));
+                GIVEN
+            } else {
+                REFUSED
+            };
+            // A peer that hangs up before the answer does not want it.
+            let _ = rustix::net::sendmsg(
+                &stream,
+                &[io::IoSlice::new(byte)],
+                &mut message,
+                SendFlags::NOSIGNAL | SendFlags::DONTWAIT,
+            );
         }
-        let fds = [map.as_fd()];
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-        let mut message = SendAncillaryBuffer::new(&mut space);
-        message.push(SendAncillaryMessage::ScmRights(&fds));
-        // A peer that hangs up before the answer does not want it.
-        let _ = rustix::net::sendmsg(
-            &stream,
-            &[io::IoSlice::new(b"q")],
-            &mut message,
-            SendFlags::NOSIGNAL | SendFlags::DONTWAIT,
-        );
     }
 }
 

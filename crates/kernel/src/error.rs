@@ -32,6 +32,11 @@ pub enum KernelError {
          outside, or share the host's PID namespace, to follow a command"
     )]
     PidNamespace,
+    /// Threads cannot be followed from within a time namespace.
+    #[error(
+        "quell runs in a time namespace of its own, where the clock is not the kernel's: run it outside, to follow a command"
+    )]
+    TimeNamespace,
     /// A CPU that the kernel does not know.
     #[error("CPU {0} is beyond those that this kernel can have")]
     UnknownCpu(Cpu),

@@ -5,7 +5,7 @@
 //! buffer per CPU, without any wakeup. The owner of the recorder empties the rings ([`Recorder::drain`]).
 //!
 //! Followed threads own a slot in the metric container ([`container`]): memory that the programs
-//! write and every process may read. Its layout is `include/quell_metrics.h`.
+//! write and the user's processes may read. Its layout is `include/quell_metrics.h`.
 
 mod adopt;
 pub mod container;
@@ -16,6 +16,8 @@ mod hooks;
 mod layout;
 mod libbpf_log;
 mod names;
+mod namespaces;
+mod peer;
 mod recorder;
 mod translate;
 

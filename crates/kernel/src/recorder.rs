@@ -20,6 +20,7 @@ use crate::error::KernelError;
 use crate::faults;
 use crate::hooks;
 use crate::names::{Sources, Symbols};
+use crate::namespaces::{in_pid_namespace, monotonic_offset_ns};
 use crate::translate::{Raw, Translator};
 
 /// Maximum number of threads followed at a time, and the header.
@@ -77,6 +78,8 @@ pub struct Recorder {
     ring_bytes: u32,
     missing: Vec<String>,
     steal: bool,
+    /// By how much this process's CLOCK_MONOTONIC is ahead of the kernel's.
+    clock_offset_ns: i64,
 }
 
 impl std::fmt::Debug for Recorder {
@@ -93,7 +96,7 @@ impl Recorder {
     pub fn start(plan: Plan) -> Result<Self, KernelError> {
         crate::libbpf_log::keep();
         // In a thread of its own, because the kernel takes up to a tenth of a second to list its functions.
-        let symbols = std::thread::spawn(Symbols::read);
+        let symbols = std::thread::Builder::new().spawn(Symbols::read);
         let kernel = Btf::from_vmlinux().map_err(|_| KernelError::NoTypes)?;
         let cpus = possible_cpus()?;
         if let Some(&cpu) = plan.cpus.iter().find(|cpu| cpu.0 >= cpus) {
@@ -102,8 +105,13 @@ impl Recorder {
         if plan.follow && in_pid_namespace() {
             return Err(KernelError::PidNamespace);
         }
+        let clock_offset_ns = monotonic_offset_ns();
+        // Readers of the container compare its times with their own clock.
+        if plan.follow && clock_offset_ns != 0 {
+            return Err(KernelError::TimeNamespace);
+        }
         let mut open = open()?;
-        let symbols = symbols.join().unwrap_or_default();
+        let symbols = symbols.map_or_else(|_| Symbols::read(), |reader| reader.join().unwrap_or_default());
         let (missing, steal) = adapt(&mut open, &kernel, cpus, &plan, &symbols)?;
         let mut skeleton = open.load().map_err(|e| KernelError::refused("the programs", &e))?;
         let ringed: Vec<Cpu> = if plan.follow { (0..cpus).map(Cpu).collect() } else { plan.cpus.clone() };
@@ -137,12 +145,13 @@ impl Recorder {
             ring_bytes,
             missing,
             steal,
+            clock_offset_ns,
         })
     }
 
-    /// Sets the zero of all rows' times, on CLOCK_MONOTONIC. Intervals that ended before it are left out.
+    /// Sets the zero of all rows' times, on this process's CLOCK_MONOTONIC. Intervals that ended before it are left out.
     pub fn set_zero(&mut self, monotonic_ns: u64) {
-        self.translator.zero_ns = monotonic_ns;
+        self.translator.zero_ns = monotonic_ns.saturating_add_signed(-self.clock_offset_ns);
     }
 
     /// Runs `start`, and follows the threads that the calling thread starts in it, from their birth.
@@ -363,14 +372,6 @@ fn watch(skeleton: &RecorderSkel<'_>, cpus: &[Cpu]) -> Result<(), KernelError> {
 /// Whether the last call failed because the process does not exist.
 fn gone() -> bool {
     std::io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH)
-}
-
-/// Whether this process is in a PID namespace other than the first, whose ids the programs see.
-fn in_pid_namespace() -> bool {
-    /// The inode of the first PID namespace (include/linux/proc_ns.h: PROC_PID_INIT_INO).
-    const FIRST: u64 = 0xEFFF_FFFC;
-    use std::os::unix::fs::MetadataExt as _;
-    fs_err::metadata("/proc/self/ns/pid").is_ok_and(|namespace| namespace.ino() != FIRST)
 }
 
 /// Number of CPUs that this kernel can have, counted from CPU 0.

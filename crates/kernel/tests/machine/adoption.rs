@@ -26,8 +26,75 @@ fn recorder(adopt: bool) -> Option<Recorder> {
 /// Runs the program so that it is not followed from birth; returns its exit code and output.
 fn ask(program: &Path, recorder: &Recorder, name: &str) -> (Option<i32>, String) {
     recorder.container().unwrap().serve_under(name).unwrap();
-    let output = Command::new(program).env(container::VARIABLE, name).stdin(Stdio::null()).output().unwrap();
+    outcome(Command::new(program).env(container::VARIABLE, name))
+}
+
+fn outcome(command: &mut Command) -> (Option<i32>, String) {
+    let output = command.stdin(Stdio::null()).output().unwrap();
     (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// A user without rights.
+const NOBODY: u32 = 65_534;
+
+#[test]
+fn another_user_gets_nothing_and_takes_no_slot() {
+    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::process::CommandExt as _;
+    // SAFETY: the call has no preconditions.
+    if unsafe { libc::geteuid() } != 0 {
+        return quell_testing::skip("only root can be another user too");
+    }
+    // The way to the target folder may be closed to other users.
+    let folder = tempfile::tempdir().unwrap();
+    fs_err::set_permissions(folder.path(), PermissionsExt::from_mode(0o755)).unwrap();
+    let _turn = quell_testing::machine();
+    let program = program(folder.path());
+    let Some(recorder) = recorder(true) else { return };
+    let name = format!("quell-intruders-{}", std::process::id());
+    recorder.container().unwrap().serve_under(&name).unwrap();
+    let by_another_user = || {
+        let mut command = Command::new(&program);
+        command.env(container::VARIABLE, &name).uid(NOBODY).gid(NOBODY);
+        command
+    };
+    let (code, printed) = outcome(&mut by_another_user());
+    assert!(code == Some(2) && printed.contains("quell gives its container to"), "{printed}");
+    // A followed process may read, whoever it runs as: its slot is its own.
+    let mut followed = by_another_user();
+    let started = recorder.follow_children_started_by(|| followed.stdout(Stdio::piped()).spawn()).unwrap();
+    let followed = started.unwrap().wait_with_output().unwrap();
+    assert_eq!(followed.status.code(), Some(0), "{}", String::from_utf8_lossy(&followed.stdout));
+
+    // A crowd that connects and asks for nothing takes no slot and does not shut others out.
+    let crowd = format!(
+        "import os, socket\nos.setgid({NOBODY}); os.setuid({NOBODY})\nfor _ in range(10_000):\n    \
+         with socket.socket(socket.AF_UNIX) as s:\n        s.connect(b'\\0{name}')\n"
+    );
+    let mut crowd = Command::new("python3").args(["-c", &crowd]).spawn().unwrap();
+    let (code, printed) = outcome(Command::new(&program).env(container::VARIABLE, &name));
+    assert_eq!(code, Some(0), "{printed}");
+    assert!(crowd.wait().unwrap().success());
+    assert!(!recorder.follows_any(), "no slot is left behind");
+    assert_eq!(recorder.facts().lost_threads, 0);
+}
+
+#[test]
+fn a_process_outside_the_job_reads_and_is_not_followed() {
+    let _turn = quell_testing::machine();
+    let Some(recorder) = recorder(true) else { return };
+    let name = format!("quell-outside-{}", std::process::id());
+    recorder.container().unwrap().serve_under(&name).unwrap();
+    // It knows the name, but its environment did not.
+    let connect = format!(
+        "import os, sys\nos.environ['{}'] = '{name}'\nsys.path.append('{}/../../python/quell')\n\
+         from metrics import Metrics\nprint(Metrics.open().thread())",
+        container::VARIABLE,
+        env!("CARGO_MANIFEST_DIR")
+    );
+    let (code, printed) = outcome(Command::new("python3").args(["-c", &connect]));
+    assert_eq!((code, printed.trim()), (Some(0), "None"));
+    assert!(!recorder.follows_any());
 }
 
 #[test]
@@ -53,19 +120,12 @@ fn who_asks_is_followed_with_all_threads() {
 
 #[test]
 fn without_adoption_who_asks_reads_and_has_no_slot() {
-    let folder = tempfile_nearby();
+    let folder = tempfile::tempdir().unwrap();
     let _turn = quell_testing::machine();
-    let program = program(&folder);
+    let program = program(folder.path());
     let Some(recorder) = recorder(false) else { return };
     let name = format!("quell-strangers-{}", std::process::id());
     let (code, printed) = ask(&program, &recorder, &name);
     assert!(code != Some(0) && printed.contains("asks none"), "{printed}");
     assert!(!recorder.follows_any());
-}
-
-/// A folder for this test alone: two tests that run at once compile the same program.
-fn tempfile_nearby() -> std::path::PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("strangers");
-    fs_err::create_dir_all(&folder).unwrap();
-    folder
 }

@@ -19,6 +19,8 @@
 
 #include "quell_metrics.h"
 
+#define REFUSE (-2)
+
 #define CHECK(what)                                                                        \
 	do {                                                                               \
 		if (!(what)) {                                                             \
@@ -34,7 +36,7 @@ struct container {
 	struct quell_header *header;
 	char name[64]; /* of the socket */
 	int listener;
-	int sent; /* the descriptor that the server sends; -1: none */
+	int sent; /* the descriptor that the server sends; -1: none; REFUSE: none, and the byte that says so */
 	pthread_t server;
 };
 
@@ -72,7 +74,7 @@ static inline void container_send(int sock, int fd)
 		struct cmsghdr header;
 		char room[CMSG_SPACE(sizeof(int))];
 	} control;
-	char byte = 'q';
+	char byte = fd == REFUSE ? 'n' : 'q';
 	struct iovec data = { &byte, 1 };
 	struct msghdr message;
 

@@ -307,6 +307,8 @@ static void what_is_no_container_is_refused(void)
 
 	__atomic_store_n(&c.sent, -1, __ATOMIC_RELEASE);
 	CHECK(open_code() == -EPROTO);
+	__atomic_store_n(&c.sent, REFUSE, __ATOMIC_RELEASE);
+	CHECK(open_code() == -EPERM);
 	other = memfd_create("unsealed", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	CHECK(ftruncate(other, 64 * 256) == 0);
 	CHECK(pwrite(other, c.slots, 64 * 256, 0) == 64 * 256);
