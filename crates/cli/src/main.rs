@@ -5,6 +5,7 @@ mod dispatch;
 mod generate;
 mod html;
 mod kernel_side;
+mod memory;
 mod outcome;
 mod plan;
 mod printer;
@@ -23,9 +24,14 @@ use std::process::ExitCode;
 use clap::Parser as _;
 
 fn main() -> ExitCode {
+    memory::report_failures();
     quell_recording::silence_decoders();
-    match std::env::args_os().len() {
-        0 | 1 => dispatch::welcome(),
-        _ => dispatch::run(args::Args::parse()),
+    let arguments: Vec<_> = std::env::args_os().collect();
+    if arguments.len() < 2 {
+        return dispatch::welcome();
+    }
+    match args::Args::try_parse_from(&arguments) {
+        Ok(args) => dispatch::run(args),
+        Err(error) => printer::refuse(&error, &arguments),
     }
 }

@@ -1,10 +1,14 @@
 //! The only place that prints: results to stdout, messages to stderr.
 
+use std::ffi::OsString;
 use std::io::{self, IsTerminal as _, Write as _};
+use std::path::Path;
+use std::process::ExitCode;
 
 use clap::builder::styling::{AnsiColor, Style};
 
 pub use quell_recording::{cut, one_line};
+use quell_recording::{json_for_terminals, lines};
 use serde::Serialize;
 
 /// Only terminals show colours, and not with NO_COLOR: `anstream` strips them. No information is in the colour alone.
@@ -24,17 +28,23 @@ impl Printer {
         Self { quiet }
     }
 
-    /// Prints a result unchanged.
+    /// Prints a result.
     pub fn result(self, text: &str) -> io::Result<()> {
-        let mut out = io::stdout().lock();
-        out.write_all(text.as_bytes())?;
-        out.flush()
+        write(lines(text).as_bytes())
+    }
+
+    /// Prints the path of what was made: unchanged for a program that reads it.
+    pub fn path(self, path: &Path) -> io::Result<()> {
+        if io::stdout().is_terminal() {
+            return self.result(&format!("{}\n", path.display()));
+        }
+        write(&[path.as_os_str().as_encoded_bytes(), b"\n"].concat())
     }
 
     /// Prints a result whose lines start with a mark (`✓`, `~`, `✗`), which terminals show in colours.
     pub fn marked(self, text: &str) -> io::Result<()> {
         let mut out = anstream::stdout().lock();
-        for line in text.lines() {
+        for line in lines(text).lines() {
             let (indent, shown) = line.split_at(line.len() - line.trim_start().len());
             let first = shown.chars().next();
             let style = match first {
@@ -52,32 +62,35 @@ impl Printer {
 
     /// Prints a result as one JSON document.
     pub fn json(self, document: &impl Serialize) -> anyhow::Result<()> {
-        let mut text = serde_json::to_string_pretty(document)?;
-        text.push('\n');
-        Ok(self.result(&text)?)
+        Ok(write_json(&serde_json::to_string_pretty(document)?)?)
+    }
+
+    /// Prints one of several results as JSON on a line of its own.
+    pub fn json_line(self, document: &impl Serialize) -> anyhow::Result<()> {
+        Ok(write_json(&serde_json::to_string(document)?)?)
     }
 
     /// Prints a status message: what is done, and where files are.
     pub fn status(self, text: &str) {
         if !self.quiet {
             // There is no way to report that stderr is closed.
-            let _ = writeln!(io::stderr().lock(), "{}", printable(text));
+            let _ = writeln!(io::stderr().lock(), "{}", message(text));
         }
     }
 
     /// Prints a result to stderr, because stdout belongs to another program. Not suppressed by `quiet`.
     pub fn notice(self, text: &str) {
-        let _ = writeln!(io::stderr().lock(), "{}", printable(text));
+        let _ = writeln!(io::stderr().lock(), "{}", message(text));
     }
 
     /// Prints a warning that limits a result. Not suppressed by `quiet`.
     pub fn warn(self, text: &str) {
-        let _ = writeln!(anstream::stderr().lock(), "{WARNING}warning:{WARNING:#} {}", printable(text));
+        let _ = writeln!(anstream::stderr().lock(), "{WARNING}warning:{WARNING:#} {}", message(text));
     }
 
     /// Prints why a command failed.
     pub fn error(self, error: &anyhow::Error) {
-        let text = printable(&format!("{error:#}"));
+        let text = message(&format!("{error:#}"));
         let _ = writeln!(anstream::stderr().lock(), "{ERROR}error:{ERROR:#} {text}");
     }
 
@@ -87,9 +100,30 @@ impl Printer {
     }
 }
 
-/// As [`one_line`], for text of several lines.
-fn printable(text: &str) -> String {
-    text.lines().map(one_line).collect::<Vec<_>>().join("\n")
+/// A message without a line end of its own.
+fn message(text: &str) -> String {
+    lines(text.trim_end_matches('\n'))
+}
+
+/// Prints what clap says, without characters of an argument that would control the terminal; returns the exit code.
+pub fn refuse(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
+    let plain = |argument: &OsString| argument.to_str().is_some_and(|text| text == lines(text));
+    if error.use_stderr() && !arguments.iter().all(plain) {
+        let _ = writeln!(io::stderr().lock(), "{}", lines(error.render().to_string().trim_end()));
+    } else {
+        let _ = error.print();
+    }
+    u8::try_from(error.exit_code()).map_or(ExitCode::FAILURE, ExitCode::from)
+}
+
+fn write_json(json: &str) -> io::Result<()> {
+    write(format!("{}\n", json_for_terminals(json)).as_bytes())
+}
+
+fn write(bytes: &[u8]) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(bytes)?;
+    out.flush()
 }
 
 /// Width of the terminal in columns, or 100 without a terminal.

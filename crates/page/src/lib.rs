@@ -16,9 +16,9 @@ use quell_analysis::predict::Point;
 use quell_analysis::track::{RunSource, Tracked, TrackedPath, TrackedRank, TrackedThread};
 use quell_analysis::whatif::CostRow;
 use quell_analysis::whatif::culprits::{SourceDelay, WorstHit};
-use quell_recording::Trace;
 use quell_recording::columns::{Column, Columns as _};
 use quell_recording::warning::typed_or_sentences;
+use quell_recording::{Trace, lines, one_line};
 use serde::Serialize;
 use serde_json::{Error, Map, Value, json};
 
@@ -243,7 +243,7 @@ fn fill(template: &str, values: &[(&str, String)]) -> String {
     page + rest
 }
 
-/// JSON in which no text can end the script element or open another.
+/// JSON in which no text can end the script element or open another, or control how the page is displayed.
 fn script_safe(json: &str) -> String {
     let mut safe = String::with_capacity(json.len());
     for c in json.chars() {
@@ -252,11 +252,11 @@ fn script_safe(json: &str) -> String {
             _ => safe.push(c),
         }
     }
-    safe
+    lines(&safe)
 }
 
 fn escape_html(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+    one_line(text).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 #[cfg(test)]

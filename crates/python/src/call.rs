@@ -10,6 +10,7 @@ use std::time::Duration;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use quell_analysis::Progress;
+use quell_request::threads;
 
 use crate::error;
 
@@ -47,9 +48,7 @@ where
     // Threads inherit the name of the thread that starts them, and these outlive the work, so they get a name of their own.
     let here = std::process::id();
     let maker = POOL.get_or_init(|| {
-        let pool = rayon::ThreadPoolBuilder::new().thread_name(|number| format!("quell-pool-{number}"));
-        // If this fails, rayon creates its pool by itself.
-        let _ = pool.build_global();
+        threads::share(None);
         here
     });
     if *maker != here {

@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use fs_err as fs;
 use quell_recording::columns::{Columns, describe};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Cpu, Error, MpiFacts, Nanos, Span, Warning, atomic_write, warning};
+use crate::{Cpu, Error, MpiFacts, Nanos, Span, Warning, atomic_write, warning, whole_file};
 
 /// The recording format that this crate writes. Readers accept every older one.
 ///
@@ -312,7 +311,7 @@ impl Manifest {
         if !path.is_file() {
             return Err(Error::not_a_recording(folder, "it holds no manifest.json"));
         }
-        let text = fs::read(&path)?;
+        let text = whole_file::read(&path, whole_file::MOST_DESCRIPTION_BYTES)?;
         let head: Head = serde_json::from_slice(&text)
             .map_err(|e| Error::malformed(&path, format!("not a manifest of a recording: {e}")))?;
         if head.format != FORMAT {

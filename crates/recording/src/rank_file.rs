@@ -6,9 +6,7 @@ use std::collections::BTreeMap;
 use std::mem::offset_of;
 use std::path::Path;
 
-use fs_err as fs;
-
-use crate::{Error, one_line};
+use crate::{Error, one_line, whole_file};
 pub use layout::phase;
 use layout::{Block, FACT, FIRST, ROWS, VERSION};
 
@@ -71,7 +69,8 @@ impl RankFile {
     /// # Errors
     /// [`Error::Io`], or [`Error::Malformed`] if it is not a rank's file.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        Self::parse(&fs::read(path)?).map_err(|reason| Error::malformed(path, reason))
+        Self::parse(&whole_file::read(path, whole_file::MOST_BYTES)?)
+            .map_err(|reason| Error::malformed(path, reason))
     }
 
     /// A fact of the rank as a number.

@@ -10,11 +10,12 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use crate::histogram::check_buckets;
 use crate::manifest::State;
+use crate::parquet_file::ParquetFile;
 use crate::table::Row;
 use crate::write::{PROGRESS, Progress};
 use crate::{
     Bucket, Cpu, CpuFacts, Detour, Error, Histogram, Interval, Intervals, Manifest, Nanos, Quanta, Quantum,
-    Span, Thread, Trace,
+    Span, Thread, Trace, whole_file,
 };
 
 /// A recording of one node, completely in memory.
@@ -144,9 +145,11 @@ pub(crate) fn read_batches(folder: &Path, table: &str, take: Take<'_>) -> Result
 const BATCH: usize = 1 << 16;
 
 fn read_parquet(path: &Path, take: Take<'_>) -> Result<(), Error> {
-    let damaged =
-        |e: &dyn std::fmt::Display| Error::malformed(path, format!("not a whole Parquet table: {e}"));
-    let file = fs::File::open(path)?.into_parts().0;
+    let file = ParquetFile::open(path)?;
+    let failure = file.failures();
+    let damaged = |e: &dyn std::fmt::Display| {
+        failure().map_or_else(|| Error::malformed(path, format!("not a whole Parquet table: {e}")), Error::Io)
+    };
     let reader = contain(|| {
         ParquetRecordBatchReaderBuilder::try_new(file)
             .and_then(|builder| builder.with_batch_size(BATCH).build())
@@ -161,7 +164,7 @@ fn read_parquet(path: &Path, take: Take<'_>) -> Result<(), Error> {
 }
 
 fn read_stream(path: &Path, take: Take<'_>) -> Result<bool, Error> {
-    let bytes = fs::read(path)?;
+    let bytes = whole_file::read(path, u64::MAX)?;
     let whole = &bytes[..whole_messages(&bytes)];
     let torn = whole.len() < bytes.len();
     // A stream whose schema is cut off is from a writer that was killed before its first flush.

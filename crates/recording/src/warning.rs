@@ -22,6 +22,11 @@ pub enum Warning {
         /// The CPU.
         cpu: u32,
     },
+    /// quell itself was stopped (SIGSTOP, a debugger), and went on.
+    Stopped {
+        /// How often.
+        times: u64,
+    },
     /// The threshold is a multiple of the loop's shortest turn, which the clock's steps are too coarse to measure.
     ThresholdOfCoarseClock {
         /// The smallest step that the clock shows.

@@ -16,6 +16,7 @@ mod ranks;
 pub mod show;
 pub mod simulate;
 pub mod size;
+pub mod threads;
 pub mod track;
 pub mod tune;
 pub mod what_if;

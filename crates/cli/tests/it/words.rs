@@ -232,3 +232,101 @@ fn equal_seeds_give_equal_bytes_on_any_number_of_threads() {
         assert_eq!(one, on("2"), "{sync:?}");
     }
 }
+
+/// Every character that may control a terminal, except for the line end and the tab, which text has: C0, DEL, C1, and the marks that change
+/// the direction of writing.
+fn steering() -> String {
+    let controls = ('\u{1}'..='\u{9f}').filter(|c| c.is_control() && !matches!(c, '\n' | '\t'));
+    controls.chain("\u{61c}\u{200e}\u{200f}\u{202a}\u{202e}\u{2066}\u{2069}".chars()).collect()
+}
+
+#[test]
+fn what_is_printed_does_not_control_the_terminal() {
+    use std::ffi::{OsStr, OsString};
+    use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path();
+    let hostile = steering();
+    netgauge(folder);
+    assert!(run(folder, &["convert", "selfish.txt", "a.quell"]).status.success());
+    // A recording whose texts are all hostile.
+    let mut manifest: serde_json::Value =
+        serde_json::from_slice(&fs_err::read(folder.join("a.quell/manifest.json")).unwrap()).unwrap();
+    for field in ["host", "kernel", "processor", "note"] {
+        manifest[field] = hostile.clone().into();
+    }
+    manifest["command"] = serde_json::json!([hostile]);
+    fs_err::write(folder.join("a.quell/manifest.json"), manifest.to_string()).unwrap();
+    let name = format!("{}.quell", hostile.replace('/', ""));
+    fs_err::rename(folder.join("a.quell"), folder.join(&name)).unwrap();
+    let rows = format!("cpu,start_ns,duration_ns,net_ns,source,cause\n0,1000,500,500,task {hostile},\n");
+    fs_err::write(folder.join("sources.csv"), rows).unwrap();
+    fs_err::write(folder.join("text"), &hostile).unwrap();
+    fs_err::write(
+        folder.join("net.toml"),
+        format!("name = {:?}\nsource = 'x\u{1b}'\nL_ns = '{hostile}'\n", "a\u{1b}[2J"),
+    )
+    .unwrap();
+    fs_err::write(folder.join("labels.goal"), format!("num_ranks 1\nrank 0 {{\n{hostile}: calc 1\n}}\n"))
+        .unwrap();
+    let bytes: OsString = OsString::from_vec(vec![b'x', 0xff, 0x1b, b'[', b'2', b'J']);
+    let os = |text: &str| OsString::from(text);
+    let h = || os(&hostile);
+    let n = || os(&name);
+    let mut lines: Vec<Vec<OsString>> = vec![
+        vec![os("show"), n()],
+        vec![os("show"), n(), os("--json")],
+        vec![os("predict"), n(), os("--ranks"), os("4"), os("--phases"), os("20")],
+        vec![os("predict"), n(), os("--ranks"), os("4"), os("--phases"), os("20"), os("--json")],
+        vec![os("predict"), n(), os("--ranks"), h()],
+        vec![os("advise"), n(), os("--ranks"), os("4"), os("--phases"), os("20")],
+        vec![os("compare"), n(), n()],
+        vec![os("compare"), n(), n(), os("--json")],
+        vec![os("report"), n(), os("-o"), os("out.html"), os("--ranks"), os("4"), os("--phases"), os("20")],
+        vec![os("convert"), n(), os("out.csv")],
+        vec![os("convert"), os("sources.csv"), os("sources.quell")],
+        vec![os("show"), os("sources.quell"), os("--by"), os("source")],
+        vec![os("show"), os("sources.quell"), os("--by"), os("source"), os("--json")],
+        vec![os("convert"), os("text"), os("text.quell")],
+        vec![os("simulate"), os("labels.goal")],
+        vec![os("goal"), os("check"), os("labels.goal")],
+        vec![os("goal"), os("make"), os("--pattern"), h(), os("-o"), os("x.goal")],
+        vec![
+            os("simulate"),
+            os("--pattern"),
+            os("ring"),
+            os("--ranks"),
+            os("4"),
+            os("--net"),
+            os("net.toml"),
+        ],
+        vec![os("track"), n()],
+        vec![os("track"), h()],
+        vec![os("replay"), n(), os("--dry-run"), os("--"), h()],
+        vec![os("tune"), os("audit"), h()],
+        vec![os("tune"), os("plan"), h()],
+        vec![os("bench"), h()],
+        vec![os("record"), os("-o"), n(), os("--duration"), h()],
+        vec![os("watch"), os("--interval"), h()],
+        vec![os("doctor"), h()],
+        vec![h()],
+    ];
+    // Bytes that are no text, in place of each argument's value.
+    for verb in ["show", "predict", "compare", "convert", "simulate", "track", "report", "replay", "goal"] {
+        lines.push(vec![os(verb), bytes.clone()]);
+        lines.push(vec![os(verb), os("--unknown"), OsStr::from_bytes(&bytes.clone().into_vec()).to_owned()]);
+    }
+    for line in lines {
+        let output = crate::support::quell(folder).args(&line).output().unwrap();
+        for printed in [&output.stdout, &output.stderr] {
+            let text = String::from_utf8_lossy(printed);
+            let found =
+                text.chars().find(|c| c.is_control() && !matches!(c, '\n' | '\t') || hostile.contains(*c));
+            assert_eq!(found, None, "{line:?}: {text:?}");
+        }
+    }
+    let page = fs_err::read_to_string(folder.join("out.html")).unwrap();
+    let found = page.chars().find(|c| hostile.contains(*c));
+    assert_eq!(found, None, "in the page");
+}

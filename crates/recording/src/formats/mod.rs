@@ -23,6 +23,7 @@ use self::content::Content;
 pub use self::content::Imported;
 use self::sniff::{Readable, sniff, sniff_bytes};
 use crate::display_text::one_line;
+use crate::whole_file;
 use crate::{Cpu, Error, Manifest, Method, Nanos, Phase, RankFacts, Recording};
 
 /// A format that other tools read or write.
@@ -96,7 +97,8 @@ pub fn import_all(path: &Path) -> Result<Imported, Error> {
     if path.is_dir() {
         vpsum::read_folder(path, |text| Ok(sniff(text)? == Readable::Vpsum))
     } else {
-        parse_all(path, &fs_err::read(path)?)
+        let bytes = whole_file::read_if(path, whole_file::MOST_BYTES, |begin| may_be_read(path, begin))?;
+        parse_all(path, &bytes)
     }
 }
 
@@ -143,6 +145,13 @@ pub fn parse_all(path: &Path, bytes: &[u8]) -> Result<Imported, Error> {
     }
     .map_err(malformed)?;
     content.finish(path).map_err(malformed)
+}
+
+/// Refuses what no format begins with, before the rest is read.
+fn may_be_read(path: &Path, begin: &[u8]) -> Result<(), Error> {
+    let malformed = |reason: String| Error::malformed(path, reason);
+    let is_text = sniff_bytes(begin).map_err(malformed)?.is_none();
+    if is_text && begin.contains(&0) { Err(malformed(sniff::no_text())) } else { Ok(()) }
 }
 
 fn text_of(bytes: &[u8]) -> Result<&str, String> {

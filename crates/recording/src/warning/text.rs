@@ -15,8 +15,12 @@ impl Display for Warning {
             ),
             Self::CpuClosed { cpu } => write!(
                 f,
-                "CPU {cpu} went offline or was closed to quell during the run: its rows are of another CPU"
+                "CPU {cpu} went offline or was closed to quell during the run: its recording ends there"
             ),
+            Self::Stopped { times } => {
+                let times = if *times == 1 { "once".to_owned() } else { format!("{times} times") };
+                write!(f, "quell was stopped {times} during the run (SIGSTOP): it saw nothing then, and those gaps count as its own")
+            }
             Self::ThresholdOfCoarseClock { granularity_ns } => write!(
                 f,
                 "the clock moves in steps of {granularity_ns:.0} ns, so the shortest turn of the loop cannot set the \

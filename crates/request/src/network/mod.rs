@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use quell_analysis::bench::loggp::preset::Preset as Measured;
 use quell_analysis::track::GivenLimit;
-use quell_recording::Nanos;
+use quell_recording::{Nanos, whole_file};
 use quell_sim::loggops::{NamedNetwork, Network, PerByte, SizeRange};
 
 pub use args::NetArgs;
@@ -129,11 +129,7 @@ fn file(text: &str) -> Result<Option<NetText>, String> {
 /// # Errors
 /// Why it cannot be read, or holds no network.
 pub fn read(path: &Path) -> Result<Measured, String> {
-    let found = fs_err::metadata(path).map_err(|error| error.to_string())?;
-    if found.len() > MOST_FILE_BYTES {
-        return Err(format!("{} has {} bytes, and is no preset", path.display(), found.len()));
-    }
-    let content = fs_err::read_to_string(path).map_err(|error| error.to_string())?;
+    let content = whole_file::read_text(path, MOST_FILE_BYTES).map_err(|error| error.to_string())?;
     Measured::from_toml(&content).map_err(|reason| format!("{}: {reason}", path.display()))
 }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::Context as _;
-use quell_recording::{Method, Nanos, Recording, State, Warning, formats};
+use quell_recording::{Method, Nanos, Recording, State, Warning, formats, whole_file};
 use quell_sim::Model;
 
 use quell_analysis::attribution::JoinedRecording;
@@ -117,7 +117,7 @@ pub fn model(path: &Path, scale: ModelScale) -> anyhow::Result<NodeNoise> {
 }
 
 fn read_model(path: &Path) -> anyhow::Result<Model> {
-    let text = fs_err::read_to_string(path)?;
+    let text = whole_file::read_text(path, whole_file::MOST_DESCRIPTION_BYTES)?;
     Model::from_toml(&text).with_context(|| path.display().to_string())
 }
 

@@ -7,7 +7,7 @@ use quell_analysis::whatif::AttributedNoise;
 use super::PredictArgs;
 use crate::job::Defaults;
 use crate::noise::{self, ModelScale};
-use crate::{Usage, WhatIfArgs, network, what_if};
+use crate::{Usage, WhatIfArgs, network, threads, what_if};
 
 /// Checks and converts the options.
 ///
@@ -46,7 +46,7 @@ fn on_threads<T: Send>(
     work: impl FnOnce() -> anyhow::Result<T> + Send,
 ) -> anyhow::Result<T> {
     match threads {
-        Some(threads) => rayon::ThreadPoolBuilder::new().num_threads(threads.into()).build()?.install(work),
+        Some(threads) => threads::pool(threads.into())?.install(work),
         None => work(),
     }
 }

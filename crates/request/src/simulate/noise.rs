@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use quell_recording::Nanos;
+use quell_recording::{Nanos, whole_file};
 use quell_sim::loggops::{Noise, NoiseError, Place, RankClocks, Rules, Start, WindowNoise};
 use quell_sim::{Node, ProgressClock};
 
@@ -149,7 +149,7 @@ fn at_offsets(nodes: &[Node], offsets: &[u64]) -> anyhow::Result<RankClocks> {
 
 /// Reads one offset per line, exactly one for each rank.
 fn offsets(path: &Path, ranks: u32) -> anyhow::Result<Vec<u64>> {
-    let text = fs_err::read_to_string(path)?;
+    let text = whole_file::read_text(path, whole_file::MOST_BYTES)?;
     let mut offsets = Vec::new();
     let lines = text.lines().map(str::trim).enumerate();
     for (index, line) in lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#')) {

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use quell_recording::one_line;
+use quell_recording::{one_line, whole_file};
 
 /// The maximum length of a trace, 146 years in ns.
 const MOST_NS: f64 = (1u64 << 62) as f64;
@@ -13,7 +13,7 @@ pub fn read(path: &Path) -> anyhow::Result<Option<Vec<(u64, u64)>>> {
     if !path.is_file() {
         return Ok(None);
     }
-    let bytes = fs_err::read(path)?;
+    let bytes = whole_file::read(path, whole_file::MOST_BYTES)?;
     let Ok(text) = str::from_utf8(&bytes) else { return Ok(None) };
     let first = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
     if !first.starts_with('#') && first.split_whitespace().count() != 2 {

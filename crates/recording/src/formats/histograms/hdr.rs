@@ -138,15 +138,23 @@ fn long(bytes: &[u8], at: usize) -> Result<u64, String> {
     Ok(u64::from(word(bytes, at)?) << 32 | u64::from(word(bytes, at + 4)?))
 }
 
-/// The plain V2 form of a compressed one. Deflate expands by a factor of at most 1,032.
+/// Maximum size of a plain histogram: 64 halves of 2^18 counts of up to 9 bytes each are what 5 significant digits need.
+const MOST_PLAIN: u64 = 128 << 20;
+
+/// The plain V2 form of a compressed one.
 fn payload(bytes: &[u8]) -> Result<Vec<u8>, String> {
     match word(bytes, 0)? {
         PLAIN_V2 => Ok(bytes.to_vec()),
         COMPRESSED_V2 => {
             let mut plain = Vec::new();
-            let most = bytes.len() as u64 * 1_032 + 64;
-            let mut reader = flate2::read::ZlibDecoder::new(&bytes[8.min(bytes.len())..]).take(most);
+            let mut reader =
+                flate2::read::ZlibDecoder::new(&bytes[8.min(bytes.len())..]).take(MOST_PLAIN + 1);
             reader.read_to_end(&mut plain).map_err(|error| format!("its histogram is damaged: {error}"))?;
+            if plain.len() as u64 > MOST_PLAIN {
+                return Err(format!(
+                    "its histogram unpacks to more than {MOST_PLAIN} bytes, which none needs: it is damaged"
+                ));
+            }
             Ok(plain)
         }
         0x1c84_9300..=0x1c84_9302 => {

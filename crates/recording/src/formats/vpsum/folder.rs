@@ -7,6 +7,7 @@ use super::{OfRank, content, rank_of};
 use crate::Error;
 use crate::formats::content::Imported;
 use crate::formats::text_of;
+use crate::whole_file;
 
 /// Reads all files of the folder except hidden ones; `is_vpsum` returns whether a file's text is one of vpsum's.
 pub(in crate::formats) fn read_folder(
@@ -40,7 +41,7 @@ pub(in crate::formats) fn read_folder(
 
 fn read(path: &Path, is_vpsum: &impl Fn(&str) -> Result<bool, String>) -> Result<(u32, OfRank), Error> {
     let malformed = |reason: String| Error::malformed(path, reason);
-    let bytes = fs_err::read(path)?;
+    let bytes = whole_file::read(path, whole_file::MOST_BYTES)?;
     let text = text_of(&bytes).map_err(malformed)?;
     if !is_vpsum(text).map_err(malformed)? {
         return Err(malformed(
