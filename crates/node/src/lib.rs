@@ -3,6 +3,7 @@
 pub mod clock;
 pub mod doctor;
 pub mod injector;
+pub mod leftovers;
 pub mod machine;
 pub mod mpi;
 pub mod probe;

@@ -88,7 +88,11 @@ impl Cpus {
     /// The first that cannot, and why.
     pub fn check(&self, wanted: &[Cpu]) -> Result<(), CpuError> {
         // The affinity mask alone does not decide: `isolcpus` removes CPUs from it to which a thread can still bind itself.
-        let opens = |cpu| std::thread::spawn(move || pin(&[cpu]).is_ok()).join().unwrap_or(false);
+        // Where there is no thread to try it, the probe's own fails with the reason.
+        let opens = |cpu| {
+            let tried = std::thread::Builder::new().spawn(move || pin(&[cpu]).is_ok());
+            tried.map_or(true, |thread| thread.join().unwrap_or(false))
+        };
         self.check_with(wanted, opens)
     }
 
@@ -141,10 +145,17 @@ pub fn pin(cpus: &[Cpu]) -> io::Result<()> {
     }
 }
 
-/// The CPU on which the calling thread runs.
-pub(crate) fn current_cpu() -> Option<Cpu> {
-    // SAFETY: the call has no arguments.
-    u32::try_from(unsafe { libc::sched_getcpu() }).ok().map(Cpu)
+/// Whether a thread of this process is bound to this CPU and no other. When the CPU goes offline, or its cpuset no longer contains it, the
+/// kernel gives the thread other CPUs, and does not take them back.
+pub(crate) fn is_bound(thread: i32, cpu: Cpu) -> bool {
+    let mut mask = vec![0u64; MASK_WORDS];
+    // SAFETY: the mask lives through the call and has the size that is passed.
+    let length = unsafe { libc::sched_getaffinity(thread, MASK_WORDS * 8, mask.as_mut_ptr().cast()) };
+    let bit = |at: u32| mask[at as usize / 64] >> (at % 64) & 1 == 1;
+    length == 0
+        && cpu.0 < MASK_WORDS as u32 * 64
+        && bit(cpu.0)
+        && mask.iter().map(|word| word.count_ones()).sum::<u32>() == 1
 }
 
 /// The position of a CPU in the machine's topology.

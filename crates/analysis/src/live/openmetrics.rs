@@ -51,8 +51,8 @@ fn build(text: &mut String, version: &str) {
 fn observed(text: &mut String, counters: &Counters) {
     let name = "quell_observed_seconds";
     head(text, name, "counter", Some("seconds"), "Time for which a CPU has been watched");
-    for cpu in &counters.cpus {
-        let _ = writeln!(text, "{name}_total{{cpu=\"{}\"}} {}", cpu.0, seconds(counters.until.as_nanos()));
+    for (cpu, observed) in counters.cpus.iter().zip(&counters.observed) {
+        let _ = writeln!(text, "{name}_total{{cpu=\"{}\"}} {}", cpu.0, seconds(observed.as_nanos()));
     }
 }
 
@@ -163,7 +163,7 @@ mod tests {
                 (Cpu(3), task("q", 7, 0, 9)),
             ];
             counters.intervals(rows.into_iter());
-            counters.turn(Nanos::from_nanos(at + 1_000_000_000), at, 0);
+            counters.turn(Nanos::from_nanos(at + 1_000_000_000), at, 0, |_| true);
         }
         let text = openmetrics(&counters, "1.2.3");
         for line in [

@@ -3,8 +3,9 @@
 use std::os::fd::AsFd as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use fs_err as fs;
@@ -89,11 +90,16 @@ pub fn run(words: &[String], how: &RunOptions<'_>, pass: &AtomicI32) -> std::io:
         Input::None => drop(command.stdin(Stdio::null())),
     }
     realtime::limits_as_before(&mut command);
+    // A thread of its own waits for the child, so that the end is seen without delay. It starts first: without it, there is no child.
+    let (sender, receiver) = channel::<(Child, Instant)>();
+    let waiter = std::thread::Builder::new().spawn(move || {
+        let (mut child, begun) = receiver.recv().map_err(std::io::Error::other)?;
+        child.wait().map(|status| (status, begun.elapsed()))
+    })?;
     let begun = Instant::now();
-    let mut child = command.spawn()?;
+    let child = command.spawn()?;
     let pid = child.id() as libc::pid_t;
-    // A thread of its own waits for the child, so that the end is seen without delay.
-    let waiter = std::thread::spawn(move || (child.wait(), begun.elapsed()));
+    let _ = sender.send((child, begun));
     while !waiter.is_finished() {
         let signal = pass.swap(0, Ordering::SeqCst);
         if signal != 0 {
@@ -103,8 +109,8 @@ pub fn run(words: &[String], how: &RunOptions<'_>, pass: &AtomicI32) -> std::io:
         std::thread::park_timeout(LOOK);
     }
     let joined = waiter.join();
-    let (status, elapsed) = joined.map_err(|_| std::io::Error::other("the thread that waited is gone"))?;
-    Ok(Ended { status: status?, wall_ns: u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX) })
+    let (status, elapsed) = joined.map_err(|_| std::io::Error::other("the thread that waited is gone"))??;
+    Ok(Ended { status, wall_ns: u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX) })
 }
 
 #[cfg(test)]

@@ -47,6 +47,9 @@ pub enum ProcessError {
         "no real-time priority: {0}; run as root or with CAP_SYS_NICE, or take --context timer, which needs no privilege"
     )]
     Priority(std::io::Error),
+    /// A thread cannot be started.
+    #[error("no thread can be started, because of a limit on processes or memory: {0}")]
+    Thread(std::io::Error),
     /// A CPU cannot be used.
     #[error("CPU {cpu} cannot be disturbed: {reason}")]
     Cpu {
@@ -128,7 +131,7 @@ impl Disturbers {
         let stop = Arc::new(AtomicBool::new(false));
         let mut all = Self { stop, threads: Vec::new(), watchdog: None };
         let watched = Watched::default();
-        all.watch(alone, &watched);
+        all.watch(alone, &watched)?;
         for (rank, &cpu) in cpus.iter().enumerate() {
             let seat = schedule.seat(rank as u64);
             let track = track(&schedule, words, seat).map_err(ProcessError::Schedule)?;
@@ -169,7 +172,7 @@ impl Disturbers {
         watched.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&shared));
         let (ready, begun) = std::sync::mpsc::sync_channel(1);
         let (words, mine, stop) = (Arc::clone(words), Arc::clone(&shared), Arc::clone(&self.stop));
-        let thread = std::thread::spawn(move || {
+        let thread = std::thread::Builder::new().spawn(move || {
             realtime::block_signals();
             mine.thread.store(realtime::thread_id(), Ordering::SeqCst);
             let bound = machine::pin(&[cpu]).map_err(|reason| ProcessError::Cpu { cpu, reason });
@@ -183,14 +186,15 @@ impl Disturbers {
             }
             mine.over.store(true, Ordering::SeqCst);
         });
+        let thread = thread.map_err(ProcessError::Thread)?;
         self.threads.push((shared, Some(thread)));
         begun.recv().unwrap_or(Err(ProcessError::Schedule("the thread that was to burn is gone")))
     }
 
     /// Starts the watchdog, which lowers the priority of threads that stop reporting.
-    fn watch(&mut self, alone: Cpu, watched: &Watched) {
+    fn watch(&mut self, alone: Cpu, watched: &Watched) -> Result<(), ProcessError> {
         let (watched, stop) = (Arc::clone(watched), Arc::clone(&self.stop));
-        self.watchdog = Some(std::thread::spawn(move || {
+        let watchdog = std::thread::Builder::new().spawn(move || {
             realtime::block_signals();
             // On another CPU it would still be scheduled, only later.
             let _ = machine::pin(&[alone]);
@@ -204,7 +208,9 @@ impl Disturbers {
                 }
                 std::thread::sleep(LOOK);
             }
-        }));
+        });
+        self.watchdog = Some(watchdog.map_err(ProcessError::Thread)?);
+        Ok(())
     }
 
     /// Ends all threads and returns their reports.
@@ -353,7 +359,7 @@ pub fn calibrate(cpu: Cpu, alone: Cpu, period_ns: u64) -> Result<ProcessCost, Pr
     let words = Arc::new(schedule::words(&order, &[vec![noise]]));
     let since = now_ns().wrapping_sub(wall_ns() - epoch_ns);
     let disturbers = Disturbers::start(&words, &[cpu], alone)?;
-    let gaps = std::thread::spawn(move || {
+    let gaps = std::thread::Builder::new().spawn(move || {
         machine::pin(&[cpu])?;
         let mut gaps = Vec::new();
         let (begun, mut last) = (now_ns(), now_ns());
@@ -366,8 +372,11 @@ pub fn calibrate(cpu: Cpu, alone: Cpu, period_ns: u64) -> Result<ProcessCost, Pr
         }
         Ok(gaps)
     });
-    let gaps =
-        gaps.join().unwrap_or_else(|_| Ok(Vec::new())).map_err(|reason| ProcessError::Cpu { cpu, reason })?;
+    let gaps = gaps
+        .map_err(ProcessError::Thread)?
+        .join()
+        .unwrap_or_else(|_| Ok(Vec::new()))
+        .map_err(|reason| ProcessError::Cpu { cpu, reason })?;
     drop(disturbers);
     let length = median_high(gaps.iter().map(|gap| gap.1).collect(), u64::cmp);
     let late = gaps.iter().map(|gap| (gap.0.wrapping_sub(since) % period).saturating_sub(period / 2));

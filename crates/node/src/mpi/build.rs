@@ -8,6 +8,7 @@ use std::process::{Command, Output, Stdio};
 use fs_err as fs;
 
 use super::{MpiError, Wrapper, last_words};
+use crate::leftovers;
 
 macro_rules! sources {
     ($($name:literal),* $(,)?) => {
@@ -24,6 +25,9 @@ pub struct Product {
     sources: &'static [(&'static str, &'static str)],
     make: fn(&Product, &Wrapper, &Path) -> std::io::Result<Output>,
 }
+
+/// Begin of the names of folders in which products are being built.
+const MAKING: &str = ".making-";
 
 /// The benchmarks' program.
 pub const BENCH: Product = Product {
@@ -101,16 +105,16 @@ pub fn build(product: &Product, wrapper: &Wrapper, cache: &Path) -> Result<Built
     if path.is_file() {
         return Ok(Built { path, fresh: false });
     }
-    // Built in a folder of its own and renamed, so that two builds at once do not collide.
-    let making = cache.join(format!(".making-{}", std::process::id()));
-    let built = compile(product, wrapper, &making).and_then(|()| match fs::rename(&making, &folder) {
-        Err(_) if path.is_file() => Ok(()),
-        other => Ok(other?),
-    });
-    if making.exists() {
-        fs::remove_dir_all(&making)?;
+    fs::create_dir_all(cache)?;
+    // Built in a folder of its own and renamed, so that two builds at once do not collide, on whichever hosts that share the cache.
+    let making = leftovers::new_in(cache, MAKING)?;
+    let made = making.path().join("made");
+    compile(product, wrapper, &made)?;
+    match fs::rename(&made, &folder) {
+        Err(_) if path.is_file() => {}
+        other => other?,
     }
-    built.map(|()| Built { path, fresh: true })
+    Ok(Built { path, fresh: true })
 }
 
 /// A hash of everything that the product depends on.
@@ -165,12 +169,34 @@ fn library(product: &Product, wrapper: &Wrapper, folder: &Path) -> std::io::Resu
     }
     let shown = tool(&wrapper.compiler, folder).arg("-show").output()?;
     let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
-    let linker = shown.split_whitespace().next().unwrap_or("cc");
+    let [linker, before @ ..] = &compiler_of(&shown)[..] else { return Ok(compiled) };
     let objects = units(product).filter_map(|name| Path::new(name).file_stem());
     let objects = objects.map(|stem| Path::new(stem).with_extension("o"));
     tool(linker, folder)
+        .args(before)
         .args(["-shared", "-o", product.name])
         .args(objects)
         .args(["-ldl", "-lpthread"])
         .output()
+}
+
+/// The compiler in what a wrapper shows, which may be several words, such as `ccache gcc` or `env NAME=VALUE gcc`: those before its options.
+fn compiler_of(shown: &str) -> Vec<&str> {
+    let words: Vec<&str> = shown.split_whitespace().take_while(|word| !word.starts_with('-')).collect();
+    if words.is_empty() { vec!["cc"] } else { words }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::compiler_of;
+
+    #[test]
+    fn a_compiler_may_be_several_words() {
+        assert_eq!(compiler_of("gcc -I/usr/include -pthread -lmpi"), ["gcc"]);
+        assert_eq!(
+            compiler_of("env CCACHE_DIR=/c ccache gcc -Wl,-z -I/x"),
+            ["env", "CCACHE_DIR=/c", "ccache", "gcc"]
+        );
+        assert_eq!(compiler_of(""), ["cc"]);
+    }
 }

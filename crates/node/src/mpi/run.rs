@@ -179,7 +179,7 @@ fn end_with_parent(command: &mut Command) {
 
 fn listen(stream: Option<impl Read + Send + 'static>, heard: &Arc<Mutex<Heard>>) -> Option<JoinHandle<()>> {
     let (stream, heard) = (stream?, Arc::clone(heard));
-    Some(std::thread::spawn(move || {
+    let hear = move || {
         let mut stream = BufReader::new(stream);
         let mut line = Vec::new();
         // Bounded, so that a stream without line ends does not use up the memory.
@@ -188,7 +188,9 @@ fn listen(stream: Option<impl Read + Send + 'static>, heard: &Arc<Mutex<Heard>>)
             heard.lock().unwrap_or_else(PoisonError::into_inner).line(text.trim_end());
             line.clear();
         }
-    }))
+    };
+    // Without it the job ends when it writes to the closed stream, and reports that.
+    std::thread::Builder::new().spawn(hear).ok()
 }
 
 #[cfg(test)]

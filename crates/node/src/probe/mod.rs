@@ -12,6 +12,7 @@ mod ring;
 mod row_source;
 mod session;
 mod sink;
+mod stops;
 mod thread;
 mod writer;
 

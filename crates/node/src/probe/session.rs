@@ -162,7 +162,12 @@ fn complete(manifest: &mut Manifest, run: &Run, stream: &Stream, seen: &[Seen], 
     manifest.threshold_ns = threshold_ns(run, seen, scale);
     for (index, seen) in seen.iter().enumerate() {
         let facts = &mut manifest.cpus[index];
-        let span = stream.span(index, seen.observed.first, seen.observed.last);
+        let closed = stream.end_on_its_cpu(index, seen.moved);
+        if closed.is_some() {
+            manifest.warnings.push(Warning::CpuClosed { cpu: facts.cpu.0 });
+        }
+        let last = closed.map_or(seen.observed.last, |ticks| ticks.max(seen.observed.first));
+        let span = stream.span(index, seen.observed.first, last);
         (facts.start_ns, facts.end_ns) = (span.start, span.end);
         facts.lost = stream.lost(index);
         if run.plan.method == Method::Detour {
@@ -170,8 +175,7 @@ fn complete(manifest: &mut Manifest, run: &Run, stream: &Stream, seen: &[Seen], 
             facts.probe_loop = Some(seen.loop_facts(scale));
         }
     }
-    let moved = manifest.cpus.iter().zip(seen).filter(|(_, seen)| seen.moved);
-    manifest.warnings.extend(moved.map(|(facts, _)| Warning::CpuClosed { cpu: facts.cpu.0 }));
+    manifest.warnings.extend((stream.stops() > 0).then(|| Warning::Stopped { times: stream.stops() }));
     manifest.warnings.extend(warnings(manifest, run, drift_ppm));
 }
 

@@ -37,6 +37,9 @@ pub trait Sink {
     /// As [`Self::detours`].
     fn progress(&mut self, progress: &Progress) -> Result<(), Error>;
 
+    /// A CPU went offline, or was closed to quell, after `last`: it has no more rows.
+    fn closed(&mut self, _cpu: Cpu, _last: Nanos) {}
+
     /// Called after each time that the probes' buffers were emptied, to empty other buffers. Returns how full the
     /// fullest of these was, 0 to 1.
     ///

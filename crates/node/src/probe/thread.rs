@@ -27,7 +27,7 @@ pub(super) struct Run<'a> {
     pub rate: Scale,
     pub gate: Gate,
     pub deadline_ticks: AtomicU64,
-    /// Ends all loops.
+    /// Cancels the run: loops do not begin. Those that run are ended by their probes' `stop`.
     pub halt: AtomicBool,
 }
 
@@ -84,6 +84,8 @@ pub(super) struct Probe {
     /// The loop's median turn in ticks. A detour is a gap less this turn.
     pub turn_ticks: AtomicU64,
     pub thread: AtomicI32,
+    /// Ends its loop.
+    pub stop: AtomicBool,
     pub done: AtomicBool,
 }
 
@@ -157,8 +159,14 @@ impl Probe {
             ring: Ring::new(rows).map_err(|source| ProbeError::Buffer { cpu, source })?,
             turn_ticks: AtomicU64::new(0),
             thread: AtomicI32::new(0),
+            stop: AtomicBool::new(false),
             done: AtomicBool::new(false),
         })
+    }
+
+    /// Whether its thread is where it was bound.
+    pub fn is_on_its_cpu(&self) -> bool {
+        machine::is_bound(self.thread.load(Ordering::SeqCst), self.cpu)
     }
 
     /// The main function of the thread.
@@ -166,8 +174,11 @@ impl Probe {
         let _done = DoneOnDrop(&self.done);
         let calibration = self.prepare(run).inspect_err(|_| run.halt.store(true, Ordering::SeqCst))?;
         run.gate.wait(&run.halt);
+        if run.halt.load(Ordering::SeqCst) {
+            self.stop.store(true, Ordering::SeqCst);
+        }
         let observed = with_clock!(run.kind, clock => self.measure(clock, calibration, run));
-        Ok(Seen { observed, calibration, moved: machine::current_cpu() != Some(self.cpu) })
+        Ok(Seen { observed, calibration, moved: !self.is_on_its_cpu() })
     }
 
     fn prepare(&self, run: &Run) -> Result<Calibration, ProbeError> {
@@ -189,7 +200,7 @@ impl Probe {
     }
 
     fn measure<C: crate::clock::Clock>(&self, clock: C, calibration: Calibration, run: &Run) -> Observed {
-        let control = Control { stop: &run.halt, deadline_ticks: run.deadline_ticks.load(Ordering::SeqCst) };
+        let control = Control { stop: &self.stop, deadline_ticks: run.deadline_ticks.load(Ordering::SeqCst) };
         let quantum = run.rate.ticks(run.plan.quantum);
         match run.plan.method {
             Method::Detour => {

@@ -8,6 +8,7 @@ use quell_recording::{Cpu, Detour, Error, Method, Nanos, Progress, Quantum, Span
 use super::own::OwnWork;
 use super::ring::Row;
 use super::sink::sleep_for;
+use super::stops::Stops;
 use super::thread::{Probe, Run};
 use super::{Sink, Status};
 use crate::clock::{Anchor, Scale};
@@ -37,9 +38,12 @@ pub(super) struct Stream<'a> {
     latest: Anchor,
     line: Scale,
     own: OwnWork,
+    stops: Stops,
     /// Start of the first row and end of the last, per CPU. They keep rounding from making two rows overlap, or one extend
     /// beyond its CPU's span.
     reach: Vec<Span>,
+    /// For each probe, the last time at which it was known to be on its CPU, in ticks, and whether it still is.
+    there: Vec<(u64, bool)>,
     detours: Vec<(Cpu, Detour)>,
     quanta: Vec<(Cpu, Quantum)>,
     found: u64,
@@ -59,7 +63,9 @@ impl<'a> Stream<'a> {
             latest: zero,
             line: run.rate,
             own: OwnWork::default(),
+            stops: Stops::new(),
             reach: vec![Span { start: Nanos::MAX, end: Nanos::ZERO }; probes.len()],
+            there: vec![(zero.ticks, true); probes.len()],
             detours: Vec::with_capacity(BATCH_ROWS),
             quanta: Vec::new(),
             found: 0,
@@ -119,6 +125,11 @@ impl<'a> Stream<'a> {
         self.probes[index].ring.lost()
     }
 
+    /// Number of times that the process was stopped.
+    pub fn stops(&self) -> u64 {
+        self.stops.count() as u64
+    }
+
     /// Number of rows that the sink has taken.
     pub fn written(&self) -> u64 {
         self.written
@@ -132,6 +143,18 @@ impl<'a> Stream<'a> {
         Span { start, end: reach.end.max(self.time(last)).max(start) }
     }
 
+    /// Whether the probe was on its CPU at this reading of the clock.
+    fn is_of_its_cpu(&self, index: usize, ticks: u64) -> bool {
+        let (known, there) = self.there[index];
+        there || ticks <= known
+    }
+
+    /// The last reading at which a probe was on its CPU, if its thread saw at the end that it was `moved` or the writer did before.
+    pub fn end_on_its_cpu(&self, index: usize, moved: bool) -> Option<u64> {
+        let (known, there) = self.there[index];
+        (moved || !there).then_some(known)
+    }
+
     /// A recent reading of the clock as a time of the recording.
     fn time(&self, ticks: u64) -> Nanos {
         Nanos::from_nanos(self.line.monotonic(ticks).saturating_sub(self.zero.monotonic_ns))
@@ -139,6 +162,25 @@ impl<'a> Stream<'a> {
 
     fn halt(&self) {
         self.run.halt.store(true, Ordering::SeqCst);
+        self.probes.iter().for_each(|probe| probe.stop.store(true, Ordering::SeqCst));
+    }
+
+    /// Ends a probe that was moved to another CPU. Its rows since it was last known to be on its own may be of the other one.
+    fn look_for_moved(&mut self, index: usize, sink: &mut dyn Sink) {
+        let probe = &self.probes[index];
+        let (known, there) = &mut self.there[index];
+        if !*there || probe.done.load(Ordering::SeqCst) {
+            return;
+        }
+        let now = self.run.kind.now();
+        *there = probe.is_on_its_cpu();
+        if *there {
+            *known = now;
+        } else {
+            probe.stop.store(true, Ordering::SeqCst);
+            let known = *known;
+            sink.closed(probe.cpu, self.time(known));
+        }
     }
 
     fn elapsed(&self) -> Nanos {
@@ -156,6 +198,7 @@ impl<'a> Stream<'a> {
         self.line = Scale::between(self.base, self.latest);
         let mut fill: f64 = 0.0;
         for index in 0..self.probes.len() {
+            self.look_for_moved(index, sink);
             let ring = &self.probes[index].ring;
             let mut drained = 0;
             // A probe may fill its ring as fast as it is emptied, and the other tasks of this thread must not wait for that.
@@ -177,12 +220,16 @@ impl<'a> Stream<'a> {
 
     fn take(&mut self, index: usize, row: Row) {
         let probe = &self.probes[index];
+        if !self.is_of_its_cpu(index, row.start + row.ticks) {
+            return;
+        }
         let start = self.time(row.start).max(self.reach[index].end);
         self.reach[index].start = self.reach[index].start.min(start);
         if self.run.plan.method == Method::Detour {
             let gap = row.ticks.saturating_sub(probe.turn_ticks.load(Ordering::Relaxed)).max(1);
-            let own =
+            let at_work =
                 self.shared_cpu == Some(probe.cpu) && self.own.touches(row.start, row.start + row.ticks);
+            let own = at_work || self.is_stop(row);
             let detour = Detour { start, duration: self.run.rate.length(gap), own };
             self.reach[index].end = detour.end();
             self.detours.push((probe.cpu, detour));
@@ -191,6 +238,11 @@ impl<'a> Stream<'a> {
             self.reach[index].end = start + duration;
             self.quanta.push((probe.cpu, Quantum { start, duration, work: row.work }));
         }
+    }
+
+    fn is_stop(&self, row: Row) -> bool {
+        self.stops.count() > 0
+            && self.stops.explain(self.line.monotonic(row.start), self.line.monotonic(row.start + row.ticks))
     }
 
     fn write(&mut self, sink: &mut dyn Sink) -> Result<(), Error> {
