@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use quell_request::Usage;
+use quell_request::{Usage, threads};
 
 use crate::args::{Args, Verb};
 use crate::outcome::Outcome;
@@ -16,6 +16,9 @@ use crate::{generate, suggestions};
 /// Runs a verb and maps its outcome to an exit code: 0 done, 1 failed, 2 wrong usage, 3 limit exceeded.
 pub fn run(args: Args) -> ExitCode {
     let printer = Printer::new(args.quiet);
+    if analyses(&args.verb) {
+        threads::share(None);
+    }
     let outcome = match args.verb {
         Verb::Study(args) => study::run(&args, printer),
         Verb::Record(args) => record::run(&args, printer),
@@ -60,6 +63,22 @@ pub fn run(args: Args) -> ExitCode {
         Verb::BenchLoop(args) => bench_loop::run(&args, printer),
     };
     finish(outcome, printer)
+}
+
+/// Whether the verb computes on all cores. Verbs that choose the number of their threads themselves are not among them.
+fn analyses(verb: &Verb) -> bool {
+    matches!(
+        verb,
+        Verb::Study(_)
+            | Verb::Show(_)
+            | Verb::Compare(_)
+            | Verb::Predict(_)
+            | Verb::Track(_)
+            | Verb::Tune(_)
+            | Verb::Bench(_)
+            | Verb::Report(_)
+            | Verb::GenerateFleet(_)
+    )
 }
 
 /// Prints what `quell` without a verb prints.

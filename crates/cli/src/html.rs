@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use quell_page::Page;
+use quell_recording::write_output;
 
 /// Writes a page. It refuses to overwrite an existing file that is no HTML page.
 pub fn write(path: &Path, page: &Page) -> anyhow::Result<()> {
@@ -10,5 +11,6 @@ pub fn write(path: &Path, page: &Page) -> anyhow::Result<()> {
     if path.exists() && !is_page {
         anyhow::bail!("{} exists already and is not named as a page: choose another name", path.display());
     }
-    Ok(fs_err::write(path, page.html()?)?)
+    let html = page.html()?;
+    Ok(write_output(path, |file| file.write_all(html.as_bytes()))?)
 }

@@ -244,7 +244,7 @@ fn revert_on_request_to_end(request: &Request) {
         signals
     };
     let request = request.clone();
-    std::thread::spawn(move || {
+    let wait = move || {
         let mut signal = 0;
         // SAFETY: both live through the call.
         while unsafe { libc::sigwait(&raw const signals, &raw mut signal) } == 0 {
@@ -254,5 +254,10 @@ fn revert_on_request_to_end(request: &Request) {
                 unsafe { libc::_exit(0) };
             }
         }
-    });
+    };
+    if std::thread::Builder::new().spawn(wait).is_err() {
+        // Without it, the signals end this process, and the journal has what is to be reverted.
+        // SAFETY: the set was initialised above.
+        unsafe { libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const signals, std::ptr::null_mut()) };
+    }
 }

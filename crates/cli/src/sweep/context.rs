@@ -7,6 +7,7 @@ use clap::{ArgMatches, Command, FromArgMatches};
 use quell_analysis::sweep::{Axis, Paths, Plan, Point, Value};
 use quell_recording::results::Kind;
 
+use super::Failure;
 use super::noise::{Noise, Opened};
 use quell_request::Usage;
 use quell_request::network::{self, NetText};
@@ -44,7 +45,7 @@ impl Context {
     ///
     /// # Errors
     /// If a file holds no noise.
-    pub fn noise(&self, point: &Point, scale: ModelScale) -> Result<Arc<Noise>, String> {
+    pub fn noise(&self, point: &Point, scale: ModelScale) -> Result<Arc<Noise>, Failure> {
         let without = self.plan.value(point, "without").map_or(&[][..], |value| &value.words);
         self.opened.get(&self.paths(point, "noise"), without, scale)
     }

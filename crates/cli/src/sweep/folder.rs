@@ -4,7 +4,7 @@ use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
 use quell_recording::results::{Cell, Kind, Results};
-use quell_recording::{AtomicFile, atomic_write, drafted};
+use quell_recording::{AtomicFile, atomic_write, drafted, whole_file};
 
 use super::identity::Identity;
 use super::{Context, Row};
@@ -97,7 +97,7 @@ impl Folder {
 
     fn found(&self) -> anyhow::Result<Option<Identity>> {
         let path = self.path.join(PLAN);
-        match fs_err::read(&path) {
+        match whole_file::read(&path, whole_file::MOST_DESCRIPTION_BYTES) {
             Ok(bytes) => serde_json::from_slice(&bytes)
                 .map(Some)
                 .map_err(|error| Usage(format!("{} is not a sweep plan: {error}", path.display())).into()),

@@ -2,6 +2,8 @@
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use super::Failure;
+
 /// The most recently used values by key. Each is made once, even if several threads ask for it.
 #[derive(Debug)]
 pub struct Recent<K, V> {
@@ -11,7 +13,7 @@ pub struct Recent<K, V> {
 }
 
 /// A value that may still be in the making, or the reason why it cannot be made.
-type Slot<V> = Arc<OnceLock<Result<Arc<V>, String>>>;
+type Slot<V> = Arc<OnceLock<Result<Arc<V>, Failure>>>;
 
 impl<K: PartialEq + Clone, V> Recent<K, V> {
     /// Keeps at most `most` values, in addition to those still in use.
@@ -23,9 +25,9 @@ impl<K: PartialEq + Clone, V> Recent<K, V> {
     ///
     /// # Errors
     /// The error of `make`.
-    pub fn get(&self, key: &K, make: impl FnOnce() -> anyhow::Result<V>) -> Result<Arc<V>, String> {
+    pub fn get(&self, key: &K, make: impl FnOnce() -> anyhow::Result<V>) -> Result<Arc<V>, Failure> {
         let slot = self.slot(key);
-        slot.get_or_init(|| make().map(Arc::new).map_err(|error| format!("{error:#}"))).clone()
+        slot.get_or_init(|| make().map(Arc::new).map_err(Failure::from)).clone()
     }
 
     fn slot(&self, key: &K) -> Slot<V> {
@@ -57,7 +59,7 @@ mod tests {
         };
         assert!(get(1).is_ok_and(|value| *value == 1) && get(2).is_ok() && get(1).is_ok());
         assert_eq!(made.get(), 2);
-        assert_eq!(get(9).err().as_deref(), Some("no"));
+        assert_eq!(get(9).err().map(|failure| failure.reason).as_deref(), Some("no"));
         assert!(get(9).is_err() && get(1).is_ok());
         assert_eq!(made.get(), 3, "an error is kept, and 1 was the latest but one");
         assert!(get(2).is_ok());

@@ -6,6 +6,7 @@
 pub mod axis_syntax;
 mod context;
 pub mod document;
+mod failure;
 mod folder;
 mod identity;
 mod lru_cache;
@@ -16,8 +17,10 @@ use std::path::Path;
 
 use quell_analysis::sweep::{Axis, MOST_BYTES, Plan, SweepSpec, Unit};
 use quell_recording::results::{Cell, Kind};
+use quell_recording::whole_file;
 
 pub use context::{Context, Options};
+pub use failure::Failure;
 pub use lru_cache::Recent;
 
 use crate::args::SweepArgs;
@@ -44,7 +47,10 @@ pub trait Sweepable: Send + Sync + 'static {
     fn check(&self, context: &Context) -> anyhow::Result<()>;
 
     /// The rows of a unit, in order, at least one for each of its points. They depend only on the plan and the files.
-    fn rows(&self, context: &Context, unit: &Unit) -> Vec<Row>;
+    ///
+    /// # Errors
+    /// A [`Failure`] that passes.
+    fn rows(&self, context: &Context, unit: &Unit) -> Result<Vec<Row>, Failure>;
 
     /// The approximate CPU time of a unit, in nanoseconds.
     ///
@@ -129,15 +135,7 @@ fn report(document: &Sweep, json: bool, printer: Printer) -> anyhow::Result<()> 
 }
 
 fn read(file: &Path, form: &SweepSpec) -> anyhow::Result<Plan> {
-    let bytes = fs_err::metadata(file)?.len();
-    if bytes > MOST_BYTES as u64 {
-        return Err(Usage(format!(
-            "{} has {bytes} bytes, which is too large for a sweep plan",
-            file.display()
-        ))
-        .into());
-    }
-    let text = fs_err::read_to_string(file)?;
+    let text = whole_file::read_text(file, MOST_BYTES as u64)?;
     let plan = Plan::read(&text, form, points_a_file);
     plan.map_err(|error| in_file(file, Usage(error.to_string()).into()))
 }

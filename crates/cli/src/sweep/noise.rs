@@ -8,7 +8,7 @@ use quell_analysis::predict::NodeNoise;
 use quell_analysis::whatif::SourceSelector;
 use quell_sim::Node;
 
-use super::Recent;
+use super::{Failure, Recent};
 use quell_request::noise::{self, ModelScale};
 
 /// The noise of a file, without the sources that a point leaves out.
@@ -70,7 +70,7 @@ impl Opened {
         paths: &[PathBuf],
         without: &[String],
         scale: ModelScale,
-    ) -> Result<Arc<Noise>, String> {
+    ) -> Result<Arc<Noise>, Failure> {
         let open = || {
             let patterns = without.iter().map(|text| text.parse().map_err(anyhow::Error::msg));
             let patterns = patterns.collect::<anyhow::Result<Vec<SourceSelector>>>()?;
@@ -81,7 +81,7 @@ impl Opened {
         };
         let model = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "toml");
         if paths.iter().any(model) {
-            return open().map(Arc::new).map_err(|error: anyhow::Error| format!("{error:#}"));
+            return Ok(Arc::new(open()?));
         }
         self.0.get(&(paths.to_vec(), without.to_vec()), open)
     }

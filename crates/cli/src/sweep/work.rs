@@ -10,7 +10,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::folder::{Folder, Held};
-use super::{Context, Row, Sweepable};
+use super::{Context, Failure, Row, Sweepable};
+use quell_request::threads;
+
 use crate::printer::Printer;
 use crate::progress::Step;
 use crate::share::Share;
@@ -74,10 +76,10 @@ impl<V: Sweepable> Shared<V> {
         }
         let units = self.context.plan.units_of(chunk).map(|number| {
             let unit = self.context.plan.unit(number);
-            let rows = self.verb.rows(&self.context, &unit);
-            (unit, rows)
+            let rows = self.verb.rows(&self.context, &unit)?;
+            Ok((unit, rows))
         });
-        let units: Vec<(Unit, Vec<Row>)> = units.collect();
+        let units: Vec<(Unit, Vec<Row>)> = units.collect::<Result<_, Failure>>()?;
         let table = self.folder.table(&self.context, &units);
         self.folder.write(chunk, &table)?;
         let failed = units.iter().flat_map(|(_, rows)| rows).filter(|row| row.cells.is_err()).count() as u64;
@@ -105,7 +107,7 @@ pub fn run<V: Sweepable>(
     for worker in 0..workers {
         // The first workers get the remaining cores.
         let share = cores / workers + usize::from(worker < cores % workers);
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(share).build()?;
+        let pool = threads::pool(share)?;
         let (shared, sender) = (Arc::clone(shared), sender.clone());
         // Workers are not joined: a process that a signal ends does not wait for its points.
         std::thread::Builder::new()

@@ -24,7 +24,7 @@ use crate::sweep::Request;
 use quell_request::job::Defaults;
 use quell_request::noise;
 use quell_request::pattern::OpText;
-use quell_request::{Usage, network};
+use quell_request::{Usage, network, threads};
 use quell_sim::SyncMode;
 
 /// Advises on the nodes of one machine, or on a folder of many nodes.
@@ -38,9 +38,7 @@ pub fn run(args: &Advise, printer: Printer) -> anyhow::Result<Outcome> {
         printer.result(&network::help())?;
         return Ok(Outcome::Done);
     }
-    if let Some(threads) = args.threads {
-        rayon::ThreadPoolBuilder::new().num_threads(threads.into()).build_global()?;
-    }
+    threads::share(args.threads);
     if let [folder] = args.recordings.as_slice() {
         let paths = recordings_in(folder)?;
         if !paths.is_empty() {

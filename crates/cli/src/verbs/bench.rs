@@ -183,5 +183,6 @@ fn ranks(args: &LaunchArgs) -> anyhow::Result<Vec<u32>> {
 
 /// Writes the facts of a run into its folder.
 fn write_facts(folder: &Path, facts: &RunFacts) -> anyhow::Result<()> {
-    Ok(fs_err::write(folder.join("run.json"), serde_json::to_string_pretty(facts)? + "\n")?)
+    let text = serde_json::to_string_pretty(facts)? + "\n";
+    Ok(quell_recording::atomic_write(&folder.join("run.json"), text.as_bytes())?)
 }

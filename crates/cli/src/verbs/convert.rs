@@ -10,16 +10,19 @@ mod target;
 use std::io::{BufWriter, Write as _};
 use std::path::Path;
 
-use anyhow::Context as _;
 use quell_analysis::live::{Counters, openmetrics};
+use quell_node::leftovers;
 use quell_recording::formats::{self, Format, Imported};
-use quell_recording::{Cpu, Error, Method, Recording, State, Writer, add_phases, read_phases};
+use quell_recording::{AtomicFile, Cpu, Error, Method, Recording, State, Writer, add_phases, read_phases};
 
 use self::target::Target;
 use crate::args::{Convert, FormatName};
 use crate::outcome::Outcome;
 use crate::printer::Printer;
 use quell_request::Usage;
+
+/// Begin of the names of folders in which recordings and archives are made.
+const ASIDE: &str = ".quell-convert-";
 
 /// Reads any known format, writes the requested one, and reports what the new format cannot hold.
 pub fn run(args: &Convert, printer: Printer) -> anyhow::Result<Outcome> {
@@ -48,16 +51,22 @@ fn convert(args: &Request<'_>, printer: Printer) -> anyhow::Result<()> {
     }
     target.check(&input.recording, args)?;
     match target {
-        Target::Recording => write_recording(&mut input, args.output)?,
+        Target::Recording => {
+            if args.output.exists() {
+                return Err(Error::Exists { path: args.output.to_owned() }.into());
+            }
+            leftovers::make_aside(args.output, ASIDE, |folder| write_recording(&mut input, folder))?;
+        }
         Target::File(format) => export(&input, format, args.output)?,
         Target::Otf2 => {
             must_be_new(args.output)?;
-            otf2::write(&input.recording, args.output)?;
+            leftovers::make_aside(args.output, ASIDE, |folder| otf2::write(&input.recording, folder))?;
         }
         Target::OpenMetrics => {
             must_be_new(args.output)?;
             let counters = Counters::from_recording(&input.recording);
-            fs_err::write(args.output, openmetrics(&counters, env!("CARGO_PKG_VERSION")))?;
+            let text = openmetrics(&counters, env!("CARGO_PKG_VERSION"));
+            into_file(args.output, |file| file.write_all(text.as_bytes()))?;
         }
     }
     lossiness_report::what_is_left_out(&input, target, args, printer);
@@ -190,10 +199,12 @@ fn export(input: &Imported, format: Format, output: &Path) -> anyhow::Result<()>
 
 fn into_file(
     output: &Path,
-    write: impl FnOnce(&mut BufWriter<fs_err::File>) -> std::io::Result<()>,
+    write: impl FnOnce(&mut dyn std::io::Write) -> std::io::Result<()>,
 ) -> anyhow::Result<()> {
-    let mut file = BufWriter::new(fs_err::File::create(output)?);
-    write(&mut file)
-        .and_then(|()| file.flush())
-        .with_context(|| format!("failed to write {}", output.display()))
+    let mut file = AtomicFile::create(output)?;
+    let mut buffered = BufWriter::with_capacity(1 << 20, &mut file);
+    write(&mut buffered)?;
+    buffered.flush()?;
+    drop(buffered);
+    Ok(file.commit_new()?)
 }

@@ -44,7 +44,7 @@ pub fn run(args: &Record, printer: Printer) -> anyhow::Result<Outcome> {
         }
         _ => printer.status(&format!("look at it with `{}`", look_at(&manifest, &output))),
     }
-    printer.result(&format!("{}\n", output.display()))?;
+    printer.path(&output)?;
     match manifest.sources.and_then(|sources| sources.command_exit_code) {
         Some(code) if code != 0 && manifest.state != State::Interrupted => {
             printer.status(&format!(

@@ -10,6 +10,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use quell_analysis::live::{Counters, openmetrics};
 use quell_node::clock::monotonic_ns;
+use quell_node::machine;
 use quell_node::probe::{self, Plan, Sink, Status};
 use quell_recording::{Cpu, Detour, Error, Manifest, Method, Nanos, Progress, Quantum, format_cpu_list};
 
@@ -118,12 +119,21 @@ struct Live {
     page: Page,
     interval: Nanos,
     due: Nanos,
+    /// CPUs whose probe has ended.
+    closed: Vec<Cpu>,
 }
 
 impl Live {
     fn new(plan: &Plan, interval: Nanos, side: KernelSide) -> Self {
         let counters = Counters::new(&plan.cpus, plan.method != Method::Kernel, std::process::id());
-        Self { side, counters, page: Arc::new(Mutex::new("".into())), interval, due: interval }
+        Self {
+            side,
+            counters,
+            page: Arc::new(Mutex::new("".into())),
+            interval,
+            due: interval,
+            closed: Vec::new(),
+        }
     }
 
     fn publish(&self) {
@@ -152,10 +162,19 @@ impl Sink for Live {
             while self.due <= progress.until_ns {
                 self.due += self.interval;
             }
-            self.counters.turn(progress.until_ns, self.lost(), progress.lost.iter().sum());
+            // Where the list cannot be read, CPUs count as online.
+            let online = machine::Cpus::from_this_machine().map(|cpus| cpus.online).ok();
+            let open = |cpu: Cpu| {
+                !self.closed.contains(&cpu) && online.as_ref().is_none_or(|online| online.contains(&cpu))
+            };
+            self.counters.turn(progress.until_ns, self.lost(), progress.lost.iter().sum(), open);
             self.publish();
         }
         Ok(())
+    }
+
+    fn closed(&mut self, cpu: Cpu, _last: Nanos) {
+        self.closed.push(cpu);
     }
 
     fn look(&mut self) -> Result<f64, Error> {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use quell_analysis::attribution::{JoinedRecording, Show};
 use quell_analysis::overview::overview;
 use quell_node::doctor::{self, Finding, Verdict};
-use quell_recording::{Recording, State};
+use quell_recording::{Recording, State, atomic_write};
 use quell_request::job::Defaults;
 use quell_request::noise;
 use serde::Serialize;
@@ -65,7 +65,7 @@ pub fn run(args: &Study, printer: Printer) -> anyhow::Result<Outcome> {
     }
     let page = folder.join("report.html");
     write(&page, &recording, &overview, &attribution, (&curves, advice.as_ref(), &[]))?;
-    fs_err::write(folder.join("report.txt"), &text)?;
+    atomic_write(&folder.join("report.txt"), text.as_bytes())?;
     printer.result(&text)?;
     printer.status(&format!("the study is in {}: open {}", folder.display(), page.display()));
     Ok(Outcome::Done)
@@ -81,5 +81,6 @@ fn report_limits(printer: Printer) {
 }
 
 fn write_json(path: &Path, document: &impl Serialize) -> anyhow::Result<()> {
-    Ok(fs_err::write(path, serde_json::to_string_pretty(document)? + "\n")?)
+    let text = serde_json::to_string_pretty(document)? + "\n";
+    Ok(atomic_write(path, text.as_bytes())?)
 }

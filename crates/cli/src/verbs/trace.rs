@@ -125,7 +125,6 @@ fn library(used: &Used, folder: &Folder, printer: Printer) -> anyhow::Result<std
 }
 
 fn variables(args: &Trace, folder: &Folder) -> anyhow::Result<Vec<Variable>> {
-    fs_err::create_dir_all(&folder.logs)?;
     let mut variables = vec![(variable::FOLDER, folder.logs.clone().into())];
     variables.extend(args.limit.map(|limit| (variable::LIMIT, OsString::from(limit.0.to_string()))));
     variables.extend(args.own_work.then(|| (node::OWN_WORK, OsString::from("1"))));

@@ -173,7 +173,7 @@ impl Live {
         match &mut self.face {
             Face::Screen(tty) => tty.show(frame.clone())?,
             Face::Plain => self.printer.result(&block(&frame, &self.view))?,
-            Face::Json => self.printer.result(&(serde_json::to_string(&frame)? + "\n"))?,
+            Face::Json => self.printer.json_line(&frame)?,
         }
         self.last = Some(frame);
         Ok(())
@@ -201,7 +201,7 @@ impl Live {
             Some(frame)
                 if json && !shown && frame.time_ns - reported >= self.interval.as_nanos() / SHORTEST_PART =>
             {
-                Ok(self.printer.result(&(serde_json::to_string(&frame)? + "\n"))?)
+                self.printer.json_line(&frame)
             }
             Some(frame) if !json => Ok(self.printer.result(&summary(&frame))?),
             _ => Ok(()),

@@ -7,6 +7,7 @@ mod support;
 
 mod advise;
 mod extrapolate;
+mod faults;
 mod kernel_command;
 mod kernel_sources;
 mod mpi;

@@ -334,3 +334,84 @@ mod measured {
         Ok(())
     }
 }
+
+/// Brings a CPU back online, whatever happens.
+struct Online(String);
+
+impl Drop for Online {
+    fn drop(&mut self) {
+        let _ = fs_err::write(&self.0, "1");
+    }
+}
+
+#[test]
+fn a_cpu_that_goes_offline_and_returns_has_no_rows_of_another() {
+    if !has_two_cpus() || !crate::support::tools::is_root() {
+        return;
+    }
+    let _turn = machine();
+    let cpu = last_cpu();
+    let switch = format!("/sys/devices/system/cpu/cpu{cpu}/online");
+    if !Path::new(&switch).exists() {
+        return quell_testing::skip_for_hardware("the CPU cannot go offline");
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let mut child = started(dir.path());
+    let online = Online(switch.clone());
+    fs_err::write(&switch, "0").unwrap();
+    let offline_ns = monotonic_ns();
+    drop(online);
+    until("the CPU's return", || fs_err::read_to_string(&switch).is_ok_and(|text| text.trim() == "1"));
+    // SAFETY: a plain system call; the child has not been waited for.
+    unsafe { libc::kill(child.0.id() as i32, libc::SIGINT) };
+    child.0.wait().unwrap();
+    let folder = fs_err::read_dir(dir.path()).unwrap().next().unwrap().unwrap();
+    let name = folder.file_name().into_string().unwrap();
+    let manifest: Value =
+        serde_json::from_slice(&fs_err::read(folder.path().join("manifest.json")).unwrap()).unwrap();
+    let closed = serde_json::json!({ "code": "cpu-closed", "cpu": cpu });
+    assert!(manifest["warnings"].as_array().unwrap().contains(&closed), "{manifest}");
+    let zero = manifest["zero_monotonic_ns"].as_u64().unwrap();
+    let facts = manifest["cpus"].as_array().unwrap().iter().find(|facts| facts["cpu"] == cpu).unwrap();
+    assert!(zero + facts["end_ns"].as_u64().unwrap() <= offline_ns, "{facts}");
+    let args = ["convert", &name, "one.csv", "--cpu", &cpu.to_string()];
+    assert!(run(dir.path(), &args).status.success());
+    let rows = fs_err::read_to_string(dir.path().join("one.csv")).unwrap();
+    let starts = rows.lines().skip(1).filter_map(|row| row.split(',').nth(1)?.parse::<u64>().ok());
+    assert!(starts.max().is_none_or(|start| zero + start < offline_ns));
+}
+
+#[test]
+fn a_stop_of_quell_is_no_noise() {
+    let _turn = machine();
+    let dir = tempfile::tempdir().unwrap();
+    let mut child = started(dir.path());
+    let signal = |number| {
+        // SAFETY: a plain system call; the child has not been waited for.
+        unsafe { libc::kill(child.0.id() as i32, number) };
+    };
+    signal(libc::SIGSTOP);
+    let stat = format!("/proc/{}/stat", child.0.id());
+    until("the stop", || fs_err::read_to_string(&stat).is_ok_and(|text| text.contains(") T ")));
+    let stopped_ns = monotonic_ns();
+    until("the end of the stop", || monotonic_ns() > stopped_ns + 300_000_000);
+    signal(libc::SIGCONT);
+    until("the child's return", || fs_err::read_to_string(&stat).is_ok_and(|text| !text.contains(") T ")));
+    let went_on_ns = monotonic_ns();
+    until("rows after it", || monotonic_ns() > went_on_ns + 100_000_000);
+    signal(libc::SIGINT);
+    child.0.wait().unwrap();
+    let folder = fs_err::read_dir(dir.path()).unwrap().next().unwrap().unwrap();
+    let name = folder.file_name().into_string().unwrap();
+    let shown = json(dir.path(), &["show", &name, "--json"]);
+    let stopped = serde_json::json!({ "code": "stopped", "times": 1 });
+    assert!(shown["warnings"].as_array().unwrap().contains(&stopped), "{}", shown["warnings"]);
+    assert!(run(dir.path(), &["convert", &name, "rows.csv"]).status.success());
+    let rows = fs_err::read_to_string(dir.path().join("rows.csv")).unwrap();
+    let over: Vec<&str> = rows
+        .lines()
+        .skip(1)
+        .filter(|row| row.split(',').nth(2).unwrap().parse::<u64>().unwrap() > 290_000_000)
+        .collect();
+    assert!(!over.is_empty() && over.iter().all(|row| row.ends_with("true")), "{over:?}");
+}

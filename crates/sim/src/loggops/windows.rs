@@ -6,7 +6,8 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Barrier, Mutex};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Barrier, Mutex};
 
 use super::event::{Event, Next, What};
 use super::free::{IdleTimes, Layout};
@@ -102,6 +103,15 @@ impl Exchange {
     }
 }
 
+/// One thread's part of a run.
+struct Task {
+    number: usize,
+    /// Number of ranks of each worker but the last.
+    share: u32,
+    workers: usize,
+    exchange: Arc<Exchange>,
+}
+
 /// The ranks of one thread.
 struct Worker<'a, P: Program, F, R> {
     rules: &'a R,
@@ -137,19 +147,29 @@ pub(super) fn run<P: Program, F: IdleTimes, R: Play<P, F>>(
 ) -> Result<Played<P::Rank, F>, RunError> {
     let ranks = program.ranks();
     let threads = (run.threads.max(1) as u64).min(u64::from(ranks.div_ceil(MIN_RANKS).max(1))) as u32;
-    let share = ranks.div_ceil(threads).max(1);
-    // Shares are rounded up, so there may be fewer workers than threads.
-    let workers = ranks.div_ceil(share).max(1) as usize;
-    let exchange = Exchange::new(workers);
-    let play = |number: usize| {
-        Worker::new(program, rules, layout, width, number, share, workers).play(&exchange, run)
-    };
+    let play = |task: &Task| Worker::new(program, rules, layout, width, task).play(&task.exchange, run);
     let results = std::thread::scope(|scope| {
-        let others: Vec<_> = (1..workers).map(|number| scope.spawn(move || play(number))).collect();
-        let mut results = vec![play(0)];
+        // Where fewer threads can be had, fewer share the ranks.
+        let ready = (1..threads).map_while(|_| {
+            let (sender, receiver) = channel::<Task>();
+            let work = move || receiver.recv().ok().map(|task| play(&task));
+            Some((sender, std::thread::Builder::new().spawn_scoped(scope, work).ok()?))
+        });
+        let ready: Vec<_> = ready.collect();
+        let share = ranks.div_ceil(ready.len() as u32 + 1).max(1);
+        // Shares are rounded up, so there may be fewer workers than threads.
+        let workers = ranks.div_ceil(share).max(1) as usize;
+        let exchange = Arc::new(Exchange::new(workers));
+        let task = |number| Task { number, share, workers, exchange: Arc::clone(&exchange) };
+        let give = |(number, (sender, thread))| {
+            let _ = Sender::send(&sender, task(number));
+            thread
+        };
+        let others: Vec<_> = (1..workers).zip(ready).map(give).collect();
+        let mut results = vec![play(&task(0))];
         for other in others {
             // A panic of a worker is propagated.
-            results.push(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+            results.extend(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
         }
         results
     });
@@ -166,15 +186,8 @@ pub(super) fn run<P: Program, F: IdleTimes, R: Play<P, F>>(
 }
 
 impl<'a, P: Program, F: IdleTimes, R: Play<P, F>> Worker<'a, P, F, R> {
-    fn new(
-        program: &'a P,
-        rules: &'a R,
-        layout: Layout,
-        width: u64,
-        number: usize,
-        share: u32,
-        workers: usize,
-    ) -> Self {
+    fn new(program: &'a P, rules: &'a R, layout: Layout, width: u64, task: &Task) -> Self {
+        let Task { number, share, workers, .. } = *task;
         let first = number as u32 * share;
         let count = share.min(program.ranks().saturating_sub(first)) as usize;
         let mut this = Self {

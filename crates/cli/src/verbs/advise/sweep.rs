@@ -1,5 +1,6 @@
 //! `quell advise --sweep`: what each source costs in each combination, without mitigations.
 
+use anyhow::Context as _;
 use quell_analysis::predict::{self, NodeNoise, Options};
 use quell_analysis::sweep::{AxisKind, SweepSpec, Unit};
 use quell_analysis::whatif::{AttributedNoise, Costs, Job, Source, costs};
@@ -9,7 +10,7 @@ use quell_recording::results::Kind;
 use super::options;
 use crate::args::Advise;
 use crate::sweep::axis_syntax::{NET, NOISE, SEED, number, parsed, ranks, size, sync, time};
-use crate::sweep::{self, Context, Row, Sweepable};
+use crate::sweep::{self, Context, Failure, Row, Sweepable};
 use quell_request::Usage;
 use quell_request::noise::{self, ModelScale};
 use quell_request::pattern::OpText;
@@ -32,24 +33,19 @@ impl CostsOfSources {
         &self,
         context: &Context,
         unit: &Unit,
-    ) -> Result<(Vec<AttributedNoise>, Options, usize), String> {
-        let Some(first) = unit.points.first() else { return Err("there is no point".into()) };
+    ) -> anyhow::Result<(Vec<AttributedNoise>, Options, usize)> {
+        let first = unit.points.first().context("there is no point")?;
         let mut words = context.words(first, &["noise", "ranks"]);
         // The parser requires noise, but the plan supplies it.
         words.push("--noise=plan".to_owned());
-        let args: Advise = self.0.read(words)?;
+        let args: Advise = self.0.read(words).map_err(anyhow::Error::msg)?;
         let number = |point| context.plan.value(point, "ranks").and_then(|value| value.word().parse().ok());
-        let options = Options {
-            ranks: unit.points.iter().filter_map(number).collect(),
-            ..options(&args).map_err(|error| format!("{error:#}"))?
-        };
+        let options = Options { ranks: unit.points.iter().filter_map(number).collect(), ..options(&args)? };
         let most = options.ranks.iter().copied().max().unwrap_or(1);
         let scale = ModelScale { quantum: options.quantum, ranks: most, seed: options.seed };
         let nodes =
             context.paths(first, "noise").into_iter().map(|path| Ok(noise::attributed(&path, scale)?.0));
-        let nodes =
-            nodes.collect::<anyhow::Result<Vec<AttributedNoise>>>().map_err(|error| format!("{error:#}"))?;
-        Ok((nodes, options, args.sources as usize))
+        Ok((nodes.collect::<anyhow::Result<_>>()?, options, args.sources as usize))
     }
 }
 
@@ -89,21 +85,22 @@ impl Sweepable for CostsOfSources {
         Ok(context.check_nets()?)
     }
 
-    fn rows(&self, context: &Context, unit: &Unit) -> Vec<Row> {
-        let found = self.inputs(context, unit).and_then(|(nodes, options, most)| {
-            costs(&nodes, &Job::Phases(options), most, &|_, _| ()).map_err(|error| error.to_string())
-        });
-        match found {
-            Ok(costs) => (0..unit.points.len()).flat_map(|point| rows_of_point(&costs, point)).collect(),
-            Err(reason) => {
-                let row = |point| Row { point, cells: Err(reason.clone()) };
-                (0..unit.points.len()).map(row).collect()
+    fn rows(&self, context: &Context, unit: &Unit) -> Result<Vec<Row>, Failure> {
+        let found = self
+            .inputs(context, unit)
+            .and_then(|(nodes, options, most)| Ok(costs(&nodes, &Job::Phases(options), most, &|_, _| ())?));
+        let points = 0..unit.points.len();
+        match found.map_err(Failure::from) {
+            Ok(costs) => Ok(points.flat_map(|point| rows_of_point(&costs, point)).collect()),
+            Err(failure) if failure.passes => Err(failure),
+            Err(Failure { reason, .. }) => {
+                Ok(points.map(|point| Row { point, cells: Err(reason.clone()) }).collect())
             }
         }
     }
 
     fn cost_ns(&self, context: &Context, unit: &Unit) -> anyhow::Result<u64> {
-        let (nodes, options, most) = self.inputs(context, unit).map_err(anyhow::Error::msg)?;
+        let (nodes, options, most) = self.inputs(context, unit)?;
         let noise: Vec<NodeNoise> = nodes.iter().map(AttributedNoise::noise).collect();
         Ok(predict::cost_ns(&noise, &options)?.saturating_mul(1 + RUNS_A_SOURCE * most as u64))
     }

@@ -6,7 +6,7 @@ use quell_analysis::bench::job::RunFacts;
 use quell_analysis::predict::{NodeNoise, Options, Prediction};
 use quell_node::machine::Cpus;
 use quell_node::probe::{Plan, Threshold};
-use quell_recording::{Method, Nanos, Recording, State};
+use quell_recording::{Method, Nanos, Recording, State, atomic_write};
 
 use super::job::Job;
 use super::run::{PREDICTION, Run};
@@ -66,7 +66,8 @@ fn run_one(args: &BenchBsp, job: Job<'_>, printer: Printer) -> anyhow::Result<Ru
     }
     let predictions = predictions(args, count, &noise, printer)?;
     if !predictions.is_empty() {
-        fs_err::write(folder.join(PREDICTION), serde_json::to_string_pretty(&predictions)? + "\n")?;
+        let text = serde_json::to_string_pretty(&predictions)? + "\n";
+        atomic_write(&folder.join(PREDICTION), text.as_bytes())?;
     }
     Ok(run)
 }

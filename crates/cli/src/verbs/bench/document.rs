@@ -134,8 +134,9 @@ pub fn show(document: &Document, keep: Option<&Path>, json: bool, printer: Print
         Document::Fwq(runs) => (one_or_list(runs)?, joined(runs.iter().map(render::fwq::fwq))),
     };
     if let Some(folder) = keep {
-        fs_err::write(folder.join("bench.json"), serde_json::to_string_pretty(&value)? + "\n")?;
-        fs_err::write(folder.join("bench.txt"), &text)?;
+        let json = serde_json::to_string_pretty(&value)? + "\n";
+        quell_recording::atomic_write(&folder.join("bench.json"), json.as_bytes())?;
+        quell_recording::atomic_write(&folder.join("bench.txt"), text.as_bytes())?;
     }
     if json { printer.json(&value) } else { Ok(printer.result(&text)?) }
 }

@@ -44,7 +44,7 @@ pub fn run(args: &BenchLoggp, printer: Printer) -> anyhow::Result<Outcome> {
         let path = site.folder.join(format!("{}.toml", kind.kind.word()));
         let preset = Preset::from_document(&found, kind, date.get(..10).unwrap_or_default());
         let text = preset.to_toml().map_err(anyhow::Error::msg)?;
-        fs_err::write(&path, &text)?;
+        quell_recording::atomic_write(&path, text.as_bytes())?;
         measured_networks::keep(&site.mpi.wrapper(), &kind.hosts, &text).unwrap_or_else(|error| {
             printer.warn(&format!("later traces do not find this network: {error:#}"));
         });

@@ -4,6 +4,7 @@ use std::io::Read as _;
 use std::path::Path;
 
 use quell_analysis::bench::loggp::netgauge;
+use quell_recording::whole_file;
 
 use super::Request;
 use crate::printer::Printer;
@@ -33,11 +34,12 @@ pub(super) fn convert(request: &Request<'_>, printer: Printer) -> anyhow::Result
     if fs_err::metadata(input)?.len() > MOST_BYTES {
         anyhow::bail!("{} is larger than any file of netgauge's LogGP", input.display());
     }
-    let text = String::from_utf8_lossy(&fs_err::read(input)?).into_owned();
+    let text = String::from_utf8_lossy(&whole_file::read(input, MOST_BYTES)?).into_owned();
     let source = input.file_name().unwrap_or_default().to_string_lossy();
     let malformed = |reason: String| anyhow::anyhow!("{}: {reason}", input.display());
     let (preset, known) = netgauge::read(&text, &source).map_err(malformed)?;
-    fs_err::write(output, preset.to_toml().map_err(malformed)?)?;
+    let text = preset.to_toml().map_err(malformed)?;
+    super::into_file(output, |file| file.write_all(text.as_bytes()))?;
     known.iter().for_each(|one| printer.warn(one));
     let ranges = match preset.ranges.len() {
         1 => "one range of sizes".to_owned(),

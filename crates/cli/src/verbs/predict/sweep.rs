@@ -10,7 +10,7 @@ use crate::args::Predict;
 use crate::sweep::axis_syntax::{
     NET, NOISE, SEED, WITHOUT, decimal, number, parsed, ranks, size, sync, time,
 };
-use crate::sweep::{self, Context, Row, Sweepable};
+use crate::sweep::{self, Context, Failure, Row, Sweepable};
 use quell_request::Usage;
 use quell_request::pattern::OpText;
 
@@ -83,27 +83,27 @@ impl Sweepable for Curves {
         Ok(context.check_nets()?)
     }
 
-    fn rows(&self, context: &Context, unit: &Unit) -> Vec<Row> {
-        let fail = |reason: &str| {
+    fn rows(&self, context: &Context, unit: &Unit) -> Result<Vec<Row>, Failure> {
+        let fail = |reason: &str| -> Vec<Row> {
             let row = |point| Row { point, cells: Err(reason.to_owned()) };
             (0..unit.points.len()).map(row).collect()
         };
         let options = match self.options(context, unit) {
             Ok(options) => options,
-            Err(reason) => return fail(&reason),
+            Err(reason) => return Ok(fail(&reason)),
         };
-        let noise = unit.points.first().map(|point| context.noise(point, scale(&options)));
-        match noise {
-            Some(Ok(noise)) => curve(&noise.nodes, &options),
-            Some(Err(reason)) => fail(&reason),
-            None => Vec::new(),
+        let Some(point) = unit.points.first() else { return Ok(Vec::new()) };
+        match context.noise(point, scale(&options)) {
+            Ok(noise) => Ok(curve(&noise.nodes, &options)),
+            Err(failure) if failure.passes => Err(failure),
+            Err(failure) => Ok(fail(&failure.reason)),
         }
     }
 
     fn cost_ns(&self, context: &Context, unit: &Unit) -> anyhow::Result<u64> {
         let options = self.options(context, unit).map_err(anyhow::Error::msg)?;
         let Some(first) = unit.points.first() else { return Ok(0) };
-        let noise = context.noise(first, scale(&options)).map_err(anyhow::Error::msg)?;
+        let noise = context.noise(first, scale(&options))?;
         Ok(predict::cost_ns(&noise.nodes, &options)?)
     }
 }

@@ -15,7 +15,7 @@ use quell_node::injector::job::{self, Ended, Input, Output, RunOptions};
 use quell_node::injector::passing::{Loading, Passed};
 use quell_node::injector::process::Disturbers;
 use quell_node::injector::{reports, schedule};
-use quell_recording::{Nanos, format_cpu_list};
+use quell_recording::{Nanos, atomic_write, format_cpu_list};
 use quell_replay::schedule::{Blocks, Context, Schedule};
 use quell_sim::Draws;
 
@@ -129,7 +129,7 @@ pub fn run(args: &Replay, printer: Printer) -> anyhow::Result<u8> {
     document.warnings.extend(process_reports::warnings(&document, context, prepared.order.sync));
     if args.output.is_some() {
         let text = serde_json::to_string_pretty(&document)? + "\n";
-        fs_err::write(folder.path.join("replay.json"), text)?;
+        atomic_write(&folder.path.join("replay.json"), text.as_bytes())?;
     }
     finish(args, &document, context, printer)
 }

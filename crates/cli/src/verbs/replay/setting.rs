@@ -7,6 +7,7 @@ use anyhow::Context as _;
 use quell_node::injector::calibrate::{CalibrationError, calibrate};
 use quell_node::injector::passing::Loading;
 use quell_node::injector::{preload, process};
+use quell_node::leftovers;
 use quell_node::machine::Cpus;
 use quell_node::mpi::is_launcher;
 use quell_recording::Cpu;
@@ -24,6 +25,8 @@ use quell_request::Usage;
 
 /// Prefix of the names of folders that are deleted at the end.
 const FOLDER: &str = "quell-replay-";
+/// The same in the folder in which a job is started.
+const HIDDEN_FOLDER: &str = ".quell-replay-";
 
 /// Minimum time between two detours by a timer if their cost could not be measured: the longest that a calibration tries.
 const CAREFUL_GAP_NS: u64 = 64_000;
@@ -163,22 +166,15 @@ impl Folder {
     }
 
     fn passing(args: &Replay) -> anyhow::Result<Self> {
-        let name = |before: &str| format!("{before}{FOLDER}{}-", std::process::id());
         // Other hosts see the folder in which a job is started, but rarely /tmp.
         let here = std::env::current_dir()
             .ok()
             .filter(|here| starts_ranks(&args.command) && preload::fits_variable(here));
-        here.iter().for_each(|here| sweep(here));
-        let made = here.and_then(|here| tempfile::Builder::new().prefix(&name(".")).tempdir_in(here).ok());
+        let made = here.and_then(|here| leftovers::new_in(&here, HIDDEN_FOLDER).ok());
         let made = match made {
             Some(made) => made,
-            None => {
-                sweep(&std::env::temp_dir());
-                tempfile::Builder::new()
-                    .prefix(&name(""))
-                    .tempdir()
-                    .context("name a folder that can be written with -o")?
-            }
+            None => leftovers::new_in(&std::env::temp_dir(), FOLDER)
+                .context("name a folder that can be written with -o")?,
         };
         Ok(Self { path: made.path().to_owned(), passing: Some(made) })
     }
@@ -187,24 +183,6 @@ impl Folder {
     pub fn give_up(self) {
         if self.passing.is_none() {
             let _ = fs_err::remove_dir_all(&self.path);
-        }
-    }
-}
-
-/// Removes folders of quell processes that were killed. On a shared folder, the process may be alive on another host, so only old ones are
-/// removed.
-fn sweep(folder: &Path) {
-    const OLD_S: u64 = 86_400;
-    let Ok(entries) = folder.read_dir() else { return };
-    for entry in entries.flatten() {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        let rest = name.trim_start_matches('.').strip_prefix(FOLDER).and_then(|rest| rest.split_once('-'));
-        let pid = rest.and_then(|(pid, _)| pid.parse::<u32>().ok());
-        let gone = pid.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists());
-        let age =
-            entry.metadata().and_then(|facts| facts.modified()).ok().and_then(|time| time.elapsed().ok());
-        if gone && age.is_some_and(|age| age.as_secs() > OLD_S) {
-            let _ = fs_err::remove_dir_all(entry.path());
         }
     }
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use quell_analysis::predict::SyncName;
 use quell_recording::warning::typed_or_sentences;
-use quell_recording::{Nanos, Warning};
+use quell_recording::{Nanos, Warning, whole_file};
 use quell_request::job::JobArgs;
 use serde::Deserialize;
 use serde_json::Value;
@@ -120,14 +120,8 @@ fn trial(path: &Path) -> anyhow::Result<Value> {
 
 /// Reads a small JSON file. It refuses a pipe, which might never end, and a file that is too large for the page.
 fn json(path: &Path) -> anyhow::Result<Value> {
-    let facts = fs_err::metadata(path)?;
-    anyhow::ensure!(facts.is_file(), "it is not a file");
-    anyhow::ensure!(
-        facts.len() <= MOST_BYTES,
-        "it has {} bytes, more than the {MOST_BYTES} that are read",
-        facts.len()
-    );
-    Ok(serde_json::from_slice(&fs_err::read(path)?)?)
+    anyhow::ensure!(fs_err::metadata(path)?.is_file(), "it is not a file");
+    Ok(serde_json::from_slice(&whole_file::read(path, MOST_BYTES)?)?)
 }
 
 #[cfg(test)]

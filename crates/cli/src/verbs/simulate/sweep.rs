@@ -16,7 +16,7 @@ use quell_sim::loggops::{self, Noise, Outcome, Program, RankClocks, Rules, Run};
 use crate::args::Simulate;
 use crate::printer::Printer;
 use crate::sweep::axis_syntax::{NET, NOISE, SEED, WITHOUT, decimal, flag, number, size, text, time};
-use crate::sweep::{Context, Options, Recent, Row, Sweepable};
+use crate::sweep::{Context, Failure, Options, Recent, Row, Sweepable};
 use quell_request::Usage;
 use quell_request::noise::ModelScale;
 use quell_request::pattern::{self, Named};
@@ -81,7 +81,7 @@ impl Runs {
             let errors = errors.map(|errors| errors.to_string());
             Ok(Checked { schedule, errors })
         };
-        self.schedules.get(&path, read).map(Playable::Schedule).map_err(anyhow::Error::msg)
+        self.schedules.get(&path, read).map(Playable::Schedule).map_err(anyhow::Error::new)
     }
 
     fn cells(&self, context: &Context, point: &Point) -> anyhow::Result<Vec<Cell>> {
@@ -141,7 +141,7 @@ fn noise_of(context: &Context, point: &Point, args: &SimulateArgs, ranks: u32) -
         return Ok(noise::from_args(args, ranks)?.noise);
     }
     let scale = ModelScale { quantum: noise::MODEL_QUANTUM, ranks: ranks.into(), seed: args.seed };
-    let opened = context.noise(point, scale).map_err(anyhow::Error::msg)?;
+    let opened = context.noise(point, scale)?;
     let nodes = opened.clocks().map_err(anyhow::Error::msg)?;
     Ok(Noise::Clocks(RankClocks::on_nodes(nodes, ranks, noise::start(args), args.seed)?))
 }
@@ -233,10 +233,10 @@ impl Sweepable for Runs {
         Ok(context.check_nets()?)
     }
 
-    fn rows(&self, context: &Context, unit: &Unit) -> Vec<Row> {
-        let row = |(point, of): (usize, &Point)| {
-            let cells = self.cells(context, of).map_err(|error| format!("{error:#}"));
-            Row { point, cells }
+    fn rows(&self, context: &Context, unit: &Unit) -> Result<Vec<Row>, Failure> {
+        let row = |(point, of): (usize, &Point)| match self.cells(context, of).map_err(Failure::from) {
+            Err(failure) if failure.passes => Err(failure),
+            cells => Ok(Row { point, cells: cells.map_err(|failure| failure.reason) }),
         };
         unit.points.iter().enumerate().map(row).collect()
     }

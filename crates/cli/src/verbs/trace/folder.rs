@@ -1,5 +1,6 @@
 //! The folder of a traced run.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use quell_node::injector::preload;
@@ -35,7 +36,15 @@ impl Folder {
             folder.give_up();
             anyhow::bail!("{path}: {why}: name another folder with -o");
         }
-        Ok(folder)
+        // Of two traces that begin at once, one gets the folder.
+        match fs_err::create_dir(&folder.logs) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                let path = folder.path.display();
+                Err(Usage(format!("another `quell trace` writes to {path}: name another folder with -o"))
+                    .into())
+            }
+            made => made.map(|()| folder).map_err(Into::into),
+        }
     }
 
     /// The folder of a run that has logs and no archive.
