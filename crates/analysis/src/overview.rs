@@ -1,7 +1,9 @@
 //! A recording at a glance: the figures of `show`, per CPU.
 
+use std::collections::BTreeMap;
+
 use quell_recording::columns::{Columns, describe};
-use quell_recording::{ClockFacts, Cpu, LoopFacts, Manifest, Method, Nanos, Quanta, Recording, Trace};
+use quell_recording::{ClockFacts, Cpu, CpuFacts, LoopFacts, Method, Nanos, Quanta, Recording, Trace};
 use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -184,7 +186,9 @@ const BUSY_PERCENT: f64 = 10.0;
 pub fn overview(recording: &Recording) -> Overview {
     let manifest = &recording.manifest;
     let detour_method = manifest.method == Method::Detour;
-    let cpus = recording.traces.par_iter().filter(|_| detour_method).map(|trace| from_trace(trace, manifest));
+    let facts: BTreeMap<Cpu, &CpuFacts> = manifest.cpus.iter().map(|facts| (facts.cpu, facts)).collect();
+    let one = |trace: &Trace| from_trace(trace, facts.get(&trace.cpu).copied());
+    let cpus = recording.traces.par_iter().filter(|_| detour_method).map(one);
     let cpus: Vec<CpuOverview> = cpus.collect();
     let busy = cpus
         .iter()
@@ -223,9 +227,8 @@ pub(crate) fn quanta(recording: &Recording) -> Vec<QuantaOverview> {
     recording.quanta.iter().filter(tells).map(|series| from_quanta(series, method)).collect()
 }
 
-fn from_trace(trace: &Trace, manifest: &Manifest) -> CpuOverview {
+fn from_trace(trace: &Trace, facts: Option<&CpuFacts>) -> CpuOverview {
     let summary = Durations::from_noise([trace]).summary();
-    let facts = manifest.cpus.iter().find(|facts| facts.cpu == trace.cpu);
     let own = trace.detours.iter().filter(|d| d.own);
     let observed = trace.observed();
     CpuOverview {

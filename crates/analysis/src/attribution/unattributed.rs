@@ -1,7 +1,9 @@
 //! Time that is not attributed: its statistics, and hypotheses about its cause.
 
+use std::collections::BTreeMap;
+
 use quell_recording::columns::{Columns, describe};
-use quell_recording::{Nanos, Recording, Trace, Warning};
+use quell_recording::{Cpu, CpuFacts, Nanos, Recording, Trace, Warning};
 use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -294,8 +296,9 @@ fn periodic(sides: &[Side]) -> Vec<Hypothesis> {
 fn near_resolution(recording: &Recording, sides: &[Side], alone: &Durations) -> Option<Hypothesis> {
     let manifest = &recording.manifest;
     let (mut short, mut short_ns) = (0u64, 0u64);
+    let facts: BTreeMap<Cpu, &CpuFacts> = manifest.cpus.iter().map(|facts| (facts.cpu, facts)).collect();
     for side in sides {
-        let facts = manifest.cpus.iter().find(|facts| facts.cpu == side.cpu)?;
+        let facts = facts.get(&side.cpu)?;
         let limit = 2.0 * facts.resolution_ns?.max(manifest.threshold_ns.unwrap_or(0.0));
         let of = side.joined.blames.iter().filter(|blame| is_alone(blame)).map(|blame| blame.left_ns);
         for ns in of.filter(|&ns| (ns as f64) < limit) {
