@@ -73,7 +73,6 @@ fn analyses(verb: &Verb) -> bool {
             | Verb::Show(_)
             | Verb::Compare(_)
             | Verb::Predict(_)
-            | Verb::Track(_)
             | Verb::Tune(_)
             | Verb::Bench(_)
             | Verb::Report(_)

@@ -54,10 +54,10 @@ impl KernelSide {
 
 /// The error, with the limit of this machine that explains it.
 pub fn refusal(error: KernelError) -> anyhow::Error {
-    let error = anyhow::Error::new(error);
-    if format!("{error:#}").contains("os error 24") {
-        return error.context("this process may not open enough files: raise `ulimit -n`");
+    if matches!(error, KernelError::TooManyFiles) {
+        return error.into();
     }
+    let error = anyhow::Error::new(error);
     match doctor::why_no_sources() {
         Some(why) => error.context(why),
         None => error.context("the kernel recorder cannot run"),

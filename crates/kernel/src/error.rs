@@ -18,6 +18,9 @@ pub enum KernelError {
         "this user may not load eBPF programs: run as root, or `sudo setcap cap_bpf,cap_perfmon=ep` the quell program"
     )]
     NotPermitted,
+    /// The process has too many open files.
+    #[error("this process may not open enough files for the programs and their maps: raise `ulimit -n`")]
+    TooManyFiles,
     /// The programs, or one of their maps, were refused for another reason.
     #[error("the kernel refused {what}: {reason}")]
     Refused {
@@ -56,6 +59,9 @@ impl KernelError {
         let reason = format!("{error:#}");
         if reason.contains("os error 1)") {
             return Self::NotPermitted;
+        }
+        if reason.contains("os error 24)") {
+            return Self::TooManyFiles;
         }
         let printed = crate::libbpf_log::last_words();
         Self::Refused {

@@ -12,6 +12,16 @@ pub struct Failure {
     pub passes: bool,
 }
 
+impl Failure {
+    /// The reason, to be written as the point's result.
+    ///
+    /// # Errors
+    /// The failure itself, if it passes.
+    pub fn written_reason(self) -> Result<String, Self> {
+        if self.passes { Err(self) } else { Ok(self.reason) }
+    }
+}
+
 impl From<anyhow::Error> for Failure {
     fn from(error: anyhow::Error) -> Self {
         if let Some(failure) = error.downcast_ref::<Self>() {

@@ -92,8 +92,8 @@ impl Sweepable for CostsOfSources {
         let points = 0..unit.points.len();
         match found.map_err(Failure::from) {
             Ok(costs) => Ok(points.flat_map(|point| rows_of_point(&costs, point)).collect()),
-            Err(failure) if failure.passes => Err(failure),
-            Err(Failure { reason, .. }) => {
+            Err(failure) => {
+                let reason = failure.written_reason()?;
                 Ok(points.map(|point| Row { point, cells: Err(reason.clone()) }).collect())
             }
         }

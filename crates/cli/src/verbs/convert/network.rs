@@ -31,9 +31,6 @@ pub(super) fn convert(request: &Request<'_>, printer: Printer) -> anyhow::Result
         return Err(Usage(text).into());
     }
     super::must_be_new(output)?;
-    if fs_err::metadata(input)?.len() > MOST_BYTES {
-        anyhow::bail!("{} is larger than any file of netgauge's LogGP", input.display());
-    }
     let text = String::from_utf8_lossy(&whole_file::read(input, MOST_BYTES)?).into_owned();
     let source = input.file_name().unwrap_or_default().to_string_lossy();
     let malformed = |reason: String| anyhow::anyhow!("{}: {reason}", input.display());

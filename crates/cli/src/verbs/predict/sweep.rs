@@ -95,8 +95,7 @@ impl Sweepable for Curves {
         let Some(point) = unit.points.first() else { return Ok(Vec::new()) };
         match context.noise(point, scale(&options)) {
             Ok(noise) => Ok(curve(&noise.nodes, &options)),
-            Err(failure) if failure.passes => Err(failure),
-            Err(failure) => Ok(fail(&failure.reason)),
+            Err(failure) => Ok(fail(&failure.written_reason()?)),
         }
     }
 

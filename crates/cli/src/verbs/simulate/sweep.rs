@@ -234,9 +234,12 @@ impl Sweepable for Runs {
     }
 
     fn rows(&self, context: &Context, unit: &Unit) -> Result<Vec<Row>, Failure> {
-        let row = |(point, of): (usize, &Point)| match self.cells(context, of).map_err(Failure::from) {
-            Err(failure) if failure.passes => Err(failure),
-            cells => Ok(Row { point, cells: cells.map_err(|failure| failure.reason) }),
+        let row = |(point, of): (usize, &Point)| {
+            let cells = match self.cells(context, of) {
+                Ok(cells) => Ok(cells),
+                Err(error) => Err(Failure::from(error).written_reason()?),
+            };
+            Ok(Row { point, cells })
         };
         unit.points.iter().enumerate().map(row).collect()
     }
