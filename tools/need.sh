@@ -51,6 +51,7 @@ why() {
     case $1 in
         build-essential) echo "make, and a C compiler and linker, which Rust links with" ;;
         cargo-deny) echo "holds the dependencies' licences and sources to deny.toml" ;;
+        cargo-fuzz) echo "builds and runs the fuzz targets" ;;
         cargo-nextest) echo "runs tests side by side, those that need the machine one at a time" ;;
         clang) echo "compiles the eBPF programs of crates/kernel" ;;
         debian-archive-keyring) echo "Debian's keys, to know its packages by" ;;
@@ -195,7 +196,7 @@ install_rustup() {
 PATH=$PATH:${CARGO_HOME:-$HOME/.cargo}/bin
 
 # In the versions that .config/nextest.toml and deny.toml are written for.
-declare -A cargo_tools=([cargo-deny]=0.20.2 [cargo-nextest]=0.9.128)
+declare -A cargo_tools=([cargo-deny]=0.20.2 [cargo-fuzz]=0.13.2 [cargo-nextest]=0.9.128)
 
 # try_cargo_tool NAME [OPTION...]: a command of cargo's, from crates.io; reports if it cannot be had, and continues.
 try_cargo_tool() {

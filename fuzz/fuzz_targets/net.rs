@@ -5,7 +5,6 @@ use quell_analysis::bench::loggp::preset::Preset;
 
 libfuzzer_sys::fuzz_target!(|text: &str| {
     let Ok(preset) = Preset::from_toml(text) else { return };
-    let _ = preset.for_bytes(preset.net.eager_limit);
     if let Ok(written) = preset.to_toml() {
         let again = Preset::from_toml(&written);
         assert!(again.is_ok(), "{again:?}");

@@ -22,7 +22,16 @@ static SOUND: LazyLock<(TempDir, [Vec<u8>; 4])> = LazyLock::new(|| {
     };
     let mut writer = Writer::create(folder.path(), &definitions).unwrap();
     let send = What::Send { comm: 0, to: 0, tag: 0, bytes: 8, request: BLOCKING };
-    for (time_ns, what) in [(0, What::Enter(0)), (1, send), (1, What::Fork { threads: 2 }), (1, What::TeamBegin), (1, What::TeamEnd), (1, What::Join), (2, What::Noise { source: 0, total_ns: 1 }), (2, What::Leave(0))] {
+    for (time_ns, what) in [
+        (0, What::Enter(0)),
+        (1, send),
+        (1, What::Fork { threads: 2 }),
+        (1, What::TeamBegin),
+        (1, What::TeamEnd),
+        (1, What::Join),
+        (2, What::Noise { source: 0, total_ns: 1 }),
+        (2, What::Leave(0)),
+    ] {
         writer.event(0, Event { time_ns, what }).unwrap();
     }
     writer.finish().unwrap();

@@ -1,7 +1,7 @@
 //! Plans of sweeps: a text is a plan of which every point is in one chunk, or an error.
 #![no_main]
 
-use quell_analysis::sweep::{AxisKind, SweepSpec, MOST_POINTS, Paths, Plan, Sets, Word};
+use quell_analysis::sweep::{AxisKind, MOST_POINTS, Paths, Plan, Sets, SweepSpec, SweepValue};
 use quell_recording::results::{Cell, Kind};
 
 const FORM: SweepSpec = SweepSpec {
@@ -16,20 +16,21 @@ const FORM: SweepSpec = SweepSpec {
     curve: Some("ranks"),
 };
 
-fn word(text: &str) -> Result<Vec<Word>, String> {
-    Ok(vec![Word { text: text.to_owned(), cell: Cell::Text(text.to_owned()) }])
+fn word(text: &str) -> Result<Vec<SweepValue>, String> {
+    Ok(vec![SweepValue { text: text.to_owned(), cell: Cell::Text(text.to_owned()) }])
 }
 
-fn doubling(text: &str) -> Result<Vec<Word>, String> {
+fn doubling(text: &str) -> Result<Vec<SweepValue>, String> {
     let last: u64 = text.parse().map_err(|_| "no number".to_owned())?;
     let all = (0..64).map(|bit| 1 << bit).take_while(|n| *n <= last);
-    Ok(all.map(|n: u64| Word { text: n.to_string(), cell: Cell::U64(n) }).collect())
+    Ok(all.map(|n: u64| SweepValue { text: n.to_string(), cell: Cell::U64(n) }).collect())
 }
 
 libfuzzer_sys::fuzz_target!(|text: &str| {
     let Ok(plan) = Plan::read(text, &FORM, |_| 16) else { return };
     assert!((1..=MOST_POINTS).contains(&plan.points()));
-    let units: u64 = (0..plan.chunks()).map(|chunk| plan.units_of(chunk).end - plan.units_of(chunk).start).sum();
+    let units: u64 =
+        (0..plan.chunks()).map(|chunk| plan.units_of(chunk).end - plan.units_of(chunk).start).sum();
     assert_eq!(units, plan.units());
     let last = plan.unit(plan.units() - 1).points;
     assert_eq!(last.last().map(|point| point.number + 1), Some(plan.points()));

@@ -11,11 +11,12 @@ use crate::verbs::{
     advise, bench, bench_loop, compare, convert, doctor, generate_fleet, generate_run, goal, predict, record,
     replay, report, serve_metrics, show, simulate, study, trace, track, tune, watch, welcome,
 };
-use crate::{generate, suggestions};
+use crate::{confine, generate, suggestions};
 
 /// Runs a verb and maps its outcome to an exit code: 0 done, 1 failed, 2 wrong usage, 3 limit exceeded.
 pub fn run(args: Args) -> ExitCode {
     let printer = Printer::new(args.quiet);
+    confine::to(&args.verb);
     if analyses(&args.verb) {
         threads::share(None);
     }

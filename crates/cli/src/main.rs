@@ -1,6 +1,7 @@
 //! The `quell` command.
 
 mod args;
+mod confine;
 mod dispatch;
 mod generate;
 mod html;

@@ -3,6 +3,8 @@
 //!
 //! `QUELL_FAULT_RUNS` is the number of runs, `QUELL_FAULT_SEED` the first seed; `QUELL_PROGRAM` replaces the program.
 
+mod cases;
+
 use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
@@ -10,7 +12,9 @@ use std::process::{Command, Output, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::support::tools;
+use self::cases::{CASES, Case, KINDS, MPI_PROGRAM};
+use crate::support::fake_machine;
+use crate::support::tools::{self, compile};
 
 /// Number of runs if no other is given.
 const RUNS: u64 = 300;
@@ -18,119 +22,6 @@ const RUNS: u64 = 300;
 const LONGEST_S: u32 = 60;
 /// Maximum number of violations that are listed.
 const LISTED: usize = 20;
-
-/// A command, and what holds of what it makes.
-struct Case {
-    name: &'static str,
-    args: &'static [&'static str],
-    /// What it makes, if it makes something.
-    output: Option<&'static str>,
-    /// How to look at what it makes, as a command; its stdout must be that of the run without a fault. Empty: the bytes must be equal.
-    look: &'static [&'static str],
-    /// Whether it starts no program, so that calls that bypass the C library can be faulted too.
-    alone: bool,
-    /// Whether two runs without a fault print and make the same.
-    repeats: bool,
-    /// Whether an output may be incomplete and say so: it is written while something is measured.
-    grows: bool,
-    /// Whether it runs a command, and ends with 126 where it cannot.
-    command: bool,
-    /// Whether it goes on from what a killed run left, under the same name.
-    resumes: bool,
-}
-
-const fn case(name: &'static str, args: &'static [&'static str]) -> Case {
-    Case {
-        name,
-        args,
-        output: None,
-        look: &[],
-        alone: true,
-        repeats: true,
-        grows: false,
-        command: false,
-        resumes: false,
-    }
-}
-
-const CASES: &[Case] = &[
-    Case {
-        output: Some("out.quell"),
-        look: &["show", "out.quell", "--json"],
-        ..case("convert to a recording", &["convert", "selfish.txt", "out.quell"])
-    },
-    Case { output: Some("out.csv"), ..case("convert to CSV", &["convert", "a.quell", "out.csv"]) },
-    Case {
-        output: Some("out"),
-        repeats: false,
-        ..case("convert to OTF2", &["convert", "a.quell", "out", "--to", "otf2"])
-    },
-    case("show", &["show", "a.quell", "--json"]),
-    case("predict", &["predict", "a.quell", "--ranks", "16", "--phases", "50", "--json"]),
-    case("compare", &["compare", "a.quell", "a.quell", "--json"]),
-    case("simulate", &["simulate", "ring.goal", "--noise", "a.quell", "--json"]),
-    Case {
-        output: Some("out.goal"),
-        ..case(
-            "make a schedule",
-            &["goal", "make", "--pattern", "allreduce-ring", "--ranks", "8", "-o", "out.goal"],
-        )
-    },
-    Case {
-        output: Some("out.html"),
-        repeats: false,
-        ..case("report", &["report", "a.quell", "-o", "out.html", "--ranks", "16", "--phases", "50"])
-    },
-    Case {
-        output: Some("out"),
-        look: &["predict", "--sweep", "plan.toml", "--output", "out", "--json"],
-        resumes: true,
-        ..case("sweep", &["predict", "--sweep", "plan.toml", "--output", "out", "--json"])
-    },
-    Case {
-        output: Some("out.quell"),
-        look: &["show", "out.quell", "--json"],
-        repeats: false,
-        grows: true,
-        ..case("record", &["record", "-o", "out.quell", "--duration", "20ms", "--sources", "off"])
-    },
-    Case {
-        output: Some("out.quell"),
-        look: &["show", "out.quell", "--json"],
-        repeats: false,
-        grows: true,
-        alone: false,
-        ..case(
-            "record the kernel",
-            &["record", "-o", "out.quell", "--method", "kernel", "--duration", "20ms"],
-        )
-    },
-    Case {
-        output: Some("out"),
-        repeats: false,
-        alone: false,
-        command: true,
-        ..case("replay", &["replay", "selfish.txt", "-o", "out", "--context", "timer", "--", "true"])
-    },
-];
-
-/// Kinds of calls, with the error numbers with which they fail.
-const KINDS: &[(&str, &[i32])] = &[
-    ("alloc", &[libc::ENOMEM]),
-    ("open", &[libc::EMFILE, libc::EACCES, libc::ENOSPC, libc::EIO, libc::EINTR]),
-    ("read", &[libc::EIO, libc::EINTR]),
-    ("write", &[libc::ENOSPC, libc::EIO, libc::EINTR, libc::EDQUOT]),
-    ("sync", &[libc::EIO, libc::ENOSPC]),
-    ("rename", &[libc::EIO, libc::ENOSPC, libc::EACCES]),
-    ("mkdir", &[libc::ENOSPC, libc::EACCES]),
-    ("unlink", &[libc::EIO, libc::EACCES]),
-    ("truncate", &[libc::ENOSPC, libc::EIO]),
-    ("map", &[libc::ENOMEM]),
-    ("thread", &[libc::EAGAIN]),
-    ("fork", &[libc::EAGAIN, libc::ENOMEM]),
-    ("clock", &[]),
-    ("bpf", &[libc::EPERM, libc::ENOMEM, libc::EINVAL]),
-];
 
 /// SplitMix64.
 struct Random(u64);
@@ -226,6 +117,13 @@ impl Bench {
         assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
         let folder = template.path().join("inputs");
         fs_err::create_dir(&folder).unwrap();
+        // Where there is no MPI, the case that needs one is skipped.
+        if let Some(mpi) = tools::mpis().last() {
+            compile(&format!("mpicc.{mpi}"), "ring.c", &template.path().join("ring"), &[]);
+        }
+        let node = folder.join("node");
+        fs_err::create_dir(&node).unwrap();
+        fake_machine::Machine::at(&node, "node", "", "quiet").cpus("0-1", "0-1", &[vec![0], vec![1]]);
         let rows = (0..400u64).map(|i| {
             format!("{}.00\t{}.00\n", i * 500_000 + (i * 7919) % 90_000, 1_000 + (i * i * 31) % 40_000)
         });
@@ -243,6 +141,7 @@ impl Bench {
         for args in [
             &["convert", "selfish.txt", "a.quell"][..],
             &["goal", "make", "--pattern", "allreduce-ring", "--ranks", "8", "-o", "ring.goal"],
+            &["tune", "plan", "vm-stat-interval", "thp", "hung-task", "-o", "plan", "--sysroot", "node"],
         ] {
             let made = program().current_dir(&folder).args(args).output().unwrap();
             assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
@@ -265,9 +164,12 @@ impl Bench {
     fn run(&self, case: &Case, folder: &Path, fault: Option<&str>) -> (Output, String) {
         let log = folder.with_extension("log");
         let mut command = program();
+        let ring = self.library.with_file_name("ring").into_os_string();
+        let argument = |&word: &&str| if word == MPI_PROGRAM { ring.clone() } else { word.into() };
         command
             .current_dir(folder)
-            .args(case.args)
+            .args(case.args.iter().map(argument))
+            .env("QUELL_CACHE", concat!(env!("CARGO_TARGET_TMPDIR"), "/mpi-cache"))
             .env("LD_PRELOAD", &self.library)
             .env("QUELL_FAULT_LOG", &log);
         // Temporary files belong to the run, so that what it leaves there is found.
@@ -338,6 +240,12 @@ impl Run<'_> {
         let is_silenced = self.log.contains(" fd 1\n") || self.log.contains(" fd 2\n");
         if !killed && !status.success() && !stderr.contains("error: ") && !is_silenced {
             return Err(format!("it ended with {status} and no error: {stderr}"));
+        }
+        if !self.case.undo.is_empty() {
+            let undone = program().current_dir(self.folder).args(self.case.undo).output().unwrap();
+            if !undone.status.success() {
+                return Err(format!("it cannot be undone: {}", String::from_utf8_lossy(&undone.stderr)));
+            }
         }
         for (name, bytes) in &bench.inputs {
             if fs_err::read(self.folder.join(name)).ok().as_ref() != Some(bytes) {
