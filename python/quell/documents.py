@@ -56,6 +56,10 @@ RulesName: TypeAlias = "Literal['compatible', 'physical']"
 """A set of rules."""
 
 
+SourceVerdict: TypeAlias = "Literal['new', 'gone', 'more', 'fewer', 'longer', 'shorter', 'moved']"
+"""How a source changed."""
+
+
 StartName: TypeAlias = "Literal['independent', 'together', 'offsets']"
 """The offset in the noise trace at which each rank starts."""
 
@@ -237,6 +241,25 @@ class BurningInterruptedWarning(TypedDict):
 
     took_ns: int
     """Time that passed."""
+
+
+class BySource(TypedDict):
+    """What changed, by source."""
+
+    changes: list[SourceChange]
+    """Sources that changed by more than chance, the one with the greatest change of cost first."""
+
+    compared: int
+    """Number of sources that were compared."""
+
+    ranks: int
+    """Number of ranks of the job that the costs are of."""
+
+    slow_cpus: list[SlowCpu]
+    """CPUs that run slower."""
+
+    sources_known: bool
+    """Whether both recordings know their sources. If not, all detours are one source, `all`."""
 
 
 class Change(TypedDict):
@@ -442,6 +465,9 @@ class Comparison(TypedDict):
 
     b: SideDocument
     """The recording after."""
+
+    by_source: NotRequired[BySource | None]
+    """What changed, by source; null if the sides are not whole recordings."""
 
     changes: Changes
     """The figures over all CPUs, each with its change."""
@@ -2597,6 +2623,19 @@ class SizeRange(TypedDict):
     """The largest size, in bytes."""
 
 
+class SlowCpu(TypedDict):
+    """A CPU whose loop takes longer after than before: a lower frequency, or a busy sibling."""
+
+    a_loop_ns: float
+    """The median turn of the probe's loop before, in ns."""
+
+    b_loop_ns: float
+    """The median turn after, in ns."""
+
+    cpu: int
+    """The CPU."""
+
+
 class SlowNode(TypedDict):
     """A node that delays the others."""
 
@@ -2627,6 +2666,54 @@ class Source(TypedDict):
 
     source: str
     """Its name, which a process or a driver chose: untrusted text."""
+
+
+class SourceChange(TypedDict):
+    """A source that changed by more than chance."""
+
+    a_cost_percent: float
+    """What it alone costs phases of 1 ms on 4,096 ranks before, in percent, if its detours come independently.
+
+    In tables: `a, cost %`.
+    """
+
+    a_per_s: float
+    """Such detours per second of one CPU, before. In tables: `a, per s`."""
+
+    a_percent: float
+    """Its share of the CPUs' time before, in percent. In tables: `a, % of CPU`."""
+
+    b_cost_percent: float
+    """What it alone costs them after, in percent. In tables: `b, cost %`."""
+
+    b_per_s: float
+    """Such detours per second of one CPU, after. In tables: `b, per s`."""
+
+    b_percent: float
+    """Its share of the CPUs' time after, in percent. In tables: `b, % of CPU`."""
+
+    cpus: list[int]
+    """The CPUs on which it changed, if those are not all.
+
+    For [`SourceVerdict::Moved`] the CPUs on which it is new or more frequent.
+    """
+
+    from_cpus: list[int]
+    """For [`SourceVerdict::Moved`], the CPUs that it left."""
+
+    longer_than_ns: int
+    """The rates are of detours that this source made longer than this, in ns."""
+
+    p: float
+    """The probability of such a difference by chance, before the number of tests is taken into account."""
+
+    source: str
+    """The source, with the workers of all CPUs together; `unattributed` is time without one, `all` all detours if a
+    side has no sources.
+    """
+
+    verdict: SourceVerdict
+    """How it changed. In tables: `is`."""
 
 
 class SourceCost(TypedDict):

@@ -7,6 +7,7 @@ mod durations;
 mod order;
 mod poisson;
 mod ranks;
+mod rates;
 mod student;
 
 pub use durations::{Durations, Summary};
@@ -16,6 +17,7 @@ pub use order::{
 };
 pub use poisson::poisson_at_least;
 pub use ranks::signed_rank_p;
+pub use rates::equal_rates_p;
 pub use student::{mean_half_width, student_t};
 
 /// The arithmetic mean; `None` if there are no values.

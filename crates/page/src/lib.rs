@@ -10,7 +10,7 @@ use std::time::SystemTime;
 use quell_analysis::Warning;
 use quell_analysis::advise::{Effect, LeaveScale};
 use quell_analysis::attribution::{LeftOverRow, SourceRow, TaskRow, ThreadRow};
-use quell_analysis::compare::{Changes, SideDocument};
+use quell_analysis::compare::{Changes, SideDocument, SourceChange};
 use quell_analysis::overview::{CpuOverview, PeriodRow, QuantaOverview};
 use quell_analysis::predict::Point;
 use quell_analysis::track::{RunSource, Tracked, TrackedPath, TrackedRank, TrackedThread};
@@ -219,6 +219,7 @@ fn described() -> BTreeMap<&'static str, Vec<Column>> {
         ("predict", Point::columns()),
         ("quanta", QuantaOverview::columns()),
         ("sides", SideDocument::columns()),
+        ("source-changes", SourceChange::columns()),
         ("sources", SourceRow::columns()),
         ("tasks", TaskRow::columns()),
         ("threads", ThreadRow::columns()),

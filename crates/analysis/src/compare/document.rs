@@ -6,6 +6,7 @@ use quell_recording::columns::{AsValue, Column, Columns, Value, ValueKind, descr
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::BySource;
 use crate::Warning;
 use crate::stats::Summary;
 
@@ -28,6 +29,8 @@ pub struct Comparison {
     pub kl_reverse_nats: Option<f64>,
     /// The Wasserstein-1 distance of the durations, in nanoseconds. Null if only one side has detours.
     pub wasserstein_ns: Option<f64>,
+    /// What changed, by source; null if the sides are not whole recordings.
+    pub by_source: Option<BySource>,
     /// The figures over all CPUs, each with its change.
     pub changes: Changes,
     /// The same for each CPU that both sides observed.
@@ -181,6 +184,13 @@ impl Change {
             Verdict::NoMeasurableDifference
         };
         Self { a, b, difference, low, high, verdict }
+    }
+
+    /// Whether the difference is at least twice as far from zero as its interval reaches: so far that one in many CPUs does not get there by
+    /// chance.
+    pub fn is_sure(&self) -> bool {
+        let half_width = (self.high - self.difference).max(self.difference - self.low);
+        self.verdict != Verdict::NoMeasurableDifference && self.difference.abs() > 2.0 * half_width
     }
 
     /// The change in percent of a; `None` if a is zero.

@@ -1,6 +1,7 @@
 //! Compares two recordings: whether the noise changed, in which figures, and by more than chance.
 
 mod bootstrap;
+mod by_source;
 mod distance;
 mod document;
 mod limit;
@@ -13,6 +14,7 @@ use crate::density::{Density, Grid, silverman};
 use crate::stats::Durations;
 use bootstrap::Blocks;
 
+pub use by_source::{BySource, RANKS, SlowCpu, SourceChange, SourceVerdict, by_source};
 pub use distance::{FLOOR, kolmogorov_smirnov, kullback_leibler, wasserstein};
 pub use document::{Change, Changes, Comparison, CpuComparison, Densities, SCHEMA, SideDocument, Verdict};
 pub use limit::{Limit, LimitError, Violation};
@@ -69,6 +71,7 @@ pub fn compare(a: &Side<'_>, b: &Side<'_>, options: &Options) -> Result<Comparis
         kl_nats: densities.as_ref().map(|d| d.divergence(&d.b, &d.a)),
         kl_reverse_nats: densities.as_ref().map(|d| d.divergence(&d.a, &d.b)),
         wasserstein_ns: wasserstein(from.durations.as_slice(), to.durations.as_slice()),
+        by_source: None,
         changes: changes(&from, &to, options, 0),
         cpus: per_cpu(a, b, options),
         warnings: Vec::new(),

@@ -329,6 +329,7 @@ fn fault_of(random: &mut Random, reference: &Reference) -> String {
         0 | 1 => "kill".to_owned(),
         2 => "wait".to_owned(),
         3 if *kind == "write" => "short".to_owned(),
+        3 if ["rename", "mkdir", "unlink"].contains(kind) => "again".to_owned(),
         _ if errors.is_empty() => "wait".to_owned(),
         _ => match random.choose(errors) {
             // A call that is interrupted each time has no end.

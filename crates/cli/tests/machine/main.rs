@@ -6,6 +6,7 @@
 mod support;
 
 mod advise;
+mod compare;
 mod extrapolate;
 mod faults;
 mod kernel_command;

@@ -1,7 +1,7 @@
 /* Loaded into quell: makes one call of a kind fail, wait or be the last one. Also counts the calls of each kind.
  *
- * QUELL_FAULT is KIND:NUMBER:ACTION, where NUMBER counts the process's calls of that kind from 1, and ACTION is `kill`, `wait`, `short` or an
- * error number; `+` after it means this call and all later ones. QUELL_FAULT_LOG is a file that gets the calls of each kind and the fault.
+ * QUELL_FAULT is KIND:NUMBER:ACTION, where NUMBER counts the process's calls of that kind from 1, and ACTION is `kill`, `wait`, `short`,
+ * `again` (the call is made twice, as a file system in a network does that lost the first answer) or an error number; `+` after it means this call and all later ones. QUELL_FAULT_LOG is a file that gets the calls of each kind and the fault.
  *
  * Parts of quell call the kernel without the C library. With QUELL_FAULT_TRAP set, a seccomp filter hands these calls to a signal handler. It
  * would end programs that quell starts, so it is not for verbs that start any. */
@@ -36,7 +36,7 @@ enum kind { ALLOC, OPEN, READ, WRITE, SYNC, RENAME, MKDIR, UNLINK, TRUNCATE, MAP
 static const char *const names[KINDS] = { "alloc", "open", "read", "write", "sync", "rename", "mkdir",
 					  "unlink", "truncate", "map", "thread", "fork", "clock", "bpf" };
 
-enum { NO_FAULT = 0, SHORT = -1 };
+enum { NO_FAULT = 0, SHORT = -1, AGAIN = -2 };
 
 static unsigned long calls[KINDS];
 static int active, is_logged, chosen = -1, action, onwards;
@@ -60,7 +60,7 @@ static void say(const char *format, ...)
 		syscall(SYS_write, LOG_FD, line, (size_t)length);
 }
 
-/* The fault for this call: an error number, SHORT, or none. */
+/* The fault for this call: an error number, SHORT, AGAIN, or none. */
 static int fault(enum kind kind, int fd)
 {
 	unsigned long now;
@@ -113,9 +113,10 @@ static void on_trap(int signal, siginfo_t *facts, void *context)
 	for (at = 0; at < TRAPPED; at++)
 		if (trapped[at].call == facts->si_syscall)
 			error = fault(trapped[at].kind, -1);
-	registers[REG_RAX] = error > 0 ? -error :
-					 raw_call(facts->si_syscall, registers[REG_RDI], registers[REG_RSI], registers[REG_RDX],
-						  registers[REG_R10], registers[REG_R8], registers[REG_R9]);
+	for (at = error == AGAIN ? 2 : error <= 0; at > 0; at--)
+		error = -(int)raw_call(facts->si_syscall, registers[REG_RDI], registers[REG_RSI], registers[REG_RDX],
+				       registers[REG_R10], registers[REG_R8], registers[REG_R9]);
+	registers[REG_RAX] = -error;
 }
 
 static void trap(void)
@@ -162,7 +163,11 @@ static void trap(void)
 static int through(enum kind kind, long call, long a, long b, long c, long d, long e)
 {
 	int error = fault(kind, -1);
-	long result = error > 0 ? -error : raw_call(call, a, b, c, d, e, 0);
+	long result;
+
+	if (error == AGAIN)
+		raw_call(call, a, b, c, d, e, 0);
+	result = error > 0 ? -error : raw_call(call, a, b, c, d, e, 0);
 
 	if (result >= 0)
 		return (int)result;
@@ -191,6 +196,7 @@ static void begin(void)
 		action = !strncmp(what, "kill", 4)  ? SIGKILL + 1000 :
 			 !strncmp(what, "wait", 4)  ? 2000 :
 			 !strncmp(what, "short", 5) ? SHORT :
+			 !strncmp(what, "again", 5) ? AGAIN :
 						      atoi(what);
 	}
 	if (getenv("QUELL_FAULT_TRAP"))

@@ -124,6 +124,7 @@ function comparisonSections(compare) {
         "div",
         {},
         section("sides", "Before and after", sideTable(compare), distances(compare)),
+        sourceChanges(record(compare.by_source)),
         section(
             "changes",
             "What changed",
@@ -133,6 +134,28 @@ function comparisonSections(compare) {
             cpuChanges(records(compare.cpus)),
         ),
         section("both", "How long detours last", overlay),
+    );
+}
+
+/** The sources that changed, the one with the greatest change of cost first. */
+function sourceChanges(found) {
+    if (!found) {
+        return null;
+    }
+    const rows = records(found.changes);
+    const slow = records(found.slow_cpus).map((one) =>
+        paragraph(
+            `CPU ${clean(one.cpu)} runs slower after: a turn of the probe's loop takes ${duration(one.b_loop_ns)}, ${duration(one.a_loop_ns)} before.`,
+        ),
+    );
+    const caption = `Sources that changed by more than chance. Cost: alone, on ${plural(found.ranks, "rank")}, phases of 1 ms.`;
+    return section(
+        "by-source",
+        "Which source changed",
+        rows.length > 0
+            ? table(caption, columnsOf("source-changes", { cpus: { text: (row) => cpuList(list(row.cpus)) } }), rows)
+            : paragraph(`None of ${plural(found.compared, "source")} changed by more than chance.`, "absent"),
+        ...slow,
     );
 }
 

@@ -25,7 +25,8 @@ pub fn comparison(args: &CompareArgs) -> anyhow::Result<Comparison> {
         &Side { name: &b, traces: &after.traces },
         &options,
     )?;
-    Ok(Comparison { warnings: warnings(&before, &after), ..comparison })
+    let by_source = Some(compare::by_source(&before, &after));
+    Ok(Comparison { warnings: warnings(&before, &after), by_source, ..comparison })
 }
 
 /// Warnings that limit either recording, and differences between the two that are not noise: threshold and CPUs.
