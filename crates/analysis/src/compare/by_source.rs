@@ -250,10 +250,10 @@ impl Test<'_> {
             _ if up => SourceVerdict::Longer,
             _ => SourceVerdict::Shorter,
         };
-        // A source that is new, or comes more often, is best told by all its detours.
-        let told = tested.first().filter(|_| often || a.is_empty() || b.is_empty());
+        // A source that is new, or comes more often, is best described by all its detours.
+        let of_all = tested.first().filter(|_| often || a.is_empty() || b.is_empty());
         let (longer_than_ns, a_per_s, b_per_s) =
-            told.map_or((longer_than_ns, a_per_s, b_per_s), |&(_, length, a, b)| (length, a, b));
+            of_all.map_or((longer_than_ns, a_per_s, b_per_s), |&(_, length, a, b)| (length, a, b));
         let changed = self.changed_cpus(a, b, longer_than_ns, up);
         let cpus = if changed.len() < self.cpus.len() { changed } else { Vec::new() };
         Some(self.row(name, verdict, (a, b), (longer_than_ns, a_per_s, b_per_s), p, (cpus, Vec::new())))
