@@ -261,6 +261,11 @@ class BySource(TypedDict):
     sources_known: bool
     """Whether both recordings know their sources. If not, all detours are one source, `all`."""
 
+    unsure: NotRequired[SourceChange | None]
+    """If none changed for sure: the source that makes most of the difference in noise, and comes too seldom to tell
+    it from chance.
+    """
+
 
 class Change(TypedDict):
     """One figure on both sides."""
