@@ -75,19 +75,19 @@ impl Rows {
         &self.recorder
     }
 
-    /// Passes the rows since the last call to `take` instead of a writer; returns how full the fullest ring was.
-    pub fn drain(&mut self, take: impl FnOnce(std::vec::Drain<'_, (Cpu, Interval)>)) -> f64 {
+    /// Passes the rows since the last call to `take` instead of a writer, a portion at a time, so that a full ring needs little memory; returns
+    /// how full the fullest ring was.
+    pub fn drain(&mut self, mut take: impl FnMut(std::vec::Drain<'_, (Cpu, Interval)>)) -> f64 {
         let mut fill = 0.0;
         loop {
             let portion = self.recorder.drain(&mut self.intervals, &mut self.threads);
             fill += portion.fill;
+            take(self.intervals.drain(..));
+            self.threads.clear();
             if !portion.more || fill > MOST_FILL {
-                break;
+                return fill;
             }
         }
-        take(self.intervals.drain(..));
-        self.threads.clear();
-        fill
     }
 
     /// Writes all remaining rows, and the current state of the threads that are still alive.
