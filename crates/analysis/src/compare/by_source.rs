@@ -14,6 +14,7 @@ use quell_recording::columns::{AsValue, Columns, Value, ValueKind, describe};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::document::in_line;
 use crate::stats::equal_rates_p;
 use events::{Events, Observed};
 
@@ -121,10 +122,6 @@ pub struct SourceChange {
     /// What it alone costs them after, in percent.
     #[column(title = "b, cost %", number)]
     pub b_cost_percent: f64,
-}
-
-fn in_line(cpus: &[u32]) -> String {
-    cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(",")
 }
 
 /// A CPU whose loop takes longer after than before: a lower frequency, or a busy sibling.
@@ -261,14 +258,15 @@ impl Test<'_> {
 
     /// The CPUs on which the rate of detours longer than this changed in one direction.
     fn changed_cpus(&self, a: &Events, b: &Events, length: u64, up: bool) -> Vec<u32> {
-        let changed = |&&cpu: &&u32| self.on_cpu(a, b, length, cpu).is_some_and(|is_up| is_up == up);
+        let dispersion = dispersion(a, b, length);
+        let changed =
+            |&&cpu: &&u32| self.on_cpu((a, b), length, dispersion, cpu).is_some_and(|is_up| is_up == up);
         self.cpus.iter().filter(changed).copied().collect()
     }
 
     /// Whether the rate on a CPU is higher (`true`) or lower after, by more than chance.
-    fn on_cpu(&self, a: &Events, b: &Events, length: u64, cpu: u32) -> Option<bool> {
+    fn on_cpu(&self, (a, b): (&Events, &Events), length: u64, dispersion: f64, cpu: u32) -> Option<bool> {
         let (time_a, time_b) = (self.from.cpu_ns[&cpu] / 1e9, self.to.cpu_ns[&cpu] / 1e9);
-        let dispersion = dispersion(a, b, length);
         let count = |side: &Events| side.longer_on(cpu, length) as f64;
         let (count_a, count_b) = (count(a), count(b));
         let p = equal_rates_p((count_a / dispersion, time_a), (count_b / dispersion, time_b));
@@ -280,8 +278,9 @@ impl Test<'_> {
     /// A source that left some CPUs for others.
     fn moved(&self, name: &Arc<str>, a: &Events, b: &Events) -> Option<SourceChange> {
         let mut by_direction = BTreeMap::from([(false, Vec::new()), (true, Vec::new())]);
+        let dispersion = dispersion(a, b, 0);
         for &cpu in self.cpus {
-            if let Some(up) = self.on_cpu(a, b, 0, cpu) {
+            if let Some(up) = self.on_cpu((a, b), 0, dispersion, cpu) {
                 by_direction.get_mut(&up)?.push(cpu);
             }
         }

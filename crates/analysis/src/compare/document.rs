@@ -69,7 +69,8 @@ pub struct SideDocument {
     pub overhead_percent: f64,
 }
 
-fn in_line(cpus: &[u32]) -> String {
+/// CPUs as a cell of a table.
+pub(super) fn in_line(cpus: &[u32]) -> String {
     cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(",")
 }
 
