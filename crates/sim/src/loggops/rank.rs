@@ -27,6 +27,8 @@ pub(super) struct Rank<S, F> {
     pub(super) arrived: Queue,
     /// Receives that wait for the data of a rendezvous, by sender and send.
     pub(super) granted: Granted,
+    /// Requests of rendezvous that met their receive and are not handled yet, by sender and receive.
+    pub(super) requested: Granted,
 }
 
 impl<S, F: IdleTimes> Rank<S, F> {
@@ -39,6 +41,7 @@ impl<S, F: IdleTimes> Rank<S, F> {
             posted: Queue::default(),
             arrived: Queue::default(),
             granted: Granted::default(),
+            requested: Granted::default(),
         }
     }
 

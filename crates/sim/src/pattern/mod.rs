@@ -82,9 +82,41 @@ pub trait Pattern: Send + Sync {
     /// Adds the operations of a rank in a step: none if it has no part in it.
     fn step(&self, rank: u32, lane: u32, step: u32, ops: &mut StepOps<'_>);
 
+    /// What every rank does in a step, if all do the same; `None` if they differ. Only patterns with one lane have it.
+    fn uniform_step(&self, _step: u32) -> Option<UniformStep> {
+        None
+    }
+
     /// Number of operations of all ranks together in one iteration, and of the sends among them; `None` if
     /// there are too many to count.
     fn totals(&self) -> Option<(u64, u64)>;
+}
+
+/// What all ranks do in a step that is the same for all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UniformStep {
+    /// Nothing.
+    Idle,
+    /// Work of this shape.
+    Calc(u32),
+    /// A send to one partner and a receive from one.
+    Exchange {
+        /// The partners.
+        peers: Peers,
+        /// The shape of the send.
+        sent: u32,
+        /// The shape of the receive.
+        received: u32,
+    },
+}
+
+/// Who exchanges messages with whom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Peers {
+    /// Each rank with the one whose number differs in these bits. The number of ranks is a power of two.
+    Xor(u32),
+    /// Each rank sends to the one this far after it, and receives from the one this far before it, on a ring of all ranks.
+    Ahead(u32),
 }
 
 #[cfg(test)]
