@@ -12,7 +12,6 @@ pub mod goal;
 pub mod loggops;
 mod model;
 pub mod pattern;
-pub mod rounds;
 mod sorted;
 
 pub use bsp::{BspError, DelayedPhase, Job, MAX_RANKS, Node, Place, Places, Program, Run, SyncMode};

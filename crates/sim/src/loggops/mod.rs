@@ -14,6 +14,7 @@ mod play;
 mod prefetch;
 mod program;
 mod rank;
+mod rounds;
 mod stuck;
 mod watch;
 mod windows;
@@ -22,10 +23,11 @@ use std::ops::ControlFlow;
 
 pub use network::{NamedNetwork, Network, PerByte, SizeRange};
 pub use noise::{Noise, NoiseError, Place, RankClocks, Start, WindowNoise};
-pub(crate) use play::Cost;
 pub use outcome::{Outcome, RunError, Stuck, Waiting};
 pub(crate) use prefetch::prefetch;
-pub use program::{ANY, Kind, Program, ReadyOp, ReadyTrigger, Shape, Shapes};
+pub use program::{
+    ANY, Kind, Peers, Program, ReadyOp, ReadyTrigger, Shape, Shapes, StepProgram, UniformStep,
+};
 pub use watch::{Activity, Culprits, Hit, Slice, Timeline, run_for_culprits, run_for_timeline};
 
 use free::{IdleTimes, InCall, Several, Single};
@@ -72,11 +74,19 @@ impl std::fmt::Debug for Run<'_> {
     }
 }
 
-/// Plays a program to its end.
+/// Plays a program to its end: in rounds where it has them ([`Rules::Call`]), or else event by event. The result is the same.
 ///
 /// # Errors
 /// When the noise does not fit the program or the rules, a peer is out of range, or times overflow.
 pub fn run<P: Program>(program: &P, run: &Run<'_>) -> Result<Outcome, RunError> {
+    match rounds::run(program, run)? {
+        Some(outcome) => Ok(outcome),
+        None => run_by_events(program, run),
+    }
+}
+
+/// Plays a program event by event.
+fn run_by_events<P: Program>(program: &P, run: &Run<'_>) -> Result<Outcome, RunError> {
     let context = play::Context::new(program, run)?;
     match (run.rules, context.layout.is_single()) {
         (Rules::Compatible | Rules::Physical, true) => run_on::<P, Single>(context, run),
@@ -84,11 +94,6 @@ pub fn run<P: Program>(program: &P, run: &Run<'_>) -> Result<Outcome, RunError> 
         (Rules::Call, true) => run_on::<P, InCall<Single>>(context, run),
         (Rules::Call, false) => run_on::<P, InCall<Several>>(context, run),
     }
-}
-
-/// The cost of each shape of a program, checked as [`run`] checks it.
-pub(crate) fn costs<P: Program>(program: &P, run: &Run<'_>) -> Result<Vec<Cost>, RunError> {
-    Ok(play::Context::new(program, run)?.costs)
 }
 
 fn run_on<P: Program, F: IdleTimes>(

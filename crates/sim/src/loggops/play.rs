@@ -15,22 +15,22 @@ pub(super) use physical::Physical;
 
 /// Cost of the operations of one shape, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Cost {
-    pub(crate) kind: Kind,
-    pub(crate) cpu: u8,
-    pub(crate) nic: u8,
-    pub(crate) rendezvous: bool,
-    pub(crate) tag: u32,
+pub(super) struct Cost {
+    pub(super) kind: Kind,
+    pub(super) cpu: u8,
+    pub(super) nic: u8,
+    pub(super) rendezvous: bool,
+    pub(super) tag: u32,
     /// For work, its length.
-    pub(crate) work: u64,
+    pub(super) work: u64,
     /// L, o and g of its size.
-    pub(crate) latency: u64,
-    pub(crate) overhead: u64,
-    pub(crate) gap: u64,
+    pub(super) latency: u64,
+    pub(super) overhead: u64,
+    pub(super) gap: u64,
     /// CPU time of its bytes.
-    pub(crate) cpu_bytes: u64,
+    pub(super) cpu_bytes: u64,
     /// Wire time of its bytes.
-    pub(crate) wire_bytes: u64,
+    pub(super) wire_bytes: u64,
 }
 
 /// The effects of one event. Reused from event to event to avoid allocations.

@@ -71,7 +71,9 @@ impl<P: Program, F: IdleTimes, W: Watch> Play<P, F> for Watched<'_, '_, P, W> {
         let cpu_free = rank.free.cpu(event.cpu);
         let envelope = Envelope { source: event.who, tag: rules.tag(event.shape) };
         let found = match event.what {
-            What::Recv if !F::IN_CALL => rank.arrived.peek(envelope).map(|message| (message.envelope.source, message.op)),
+            What::Recv if !F::IN_CALL => {
+                rank.arrived.peek(envelope).map(|message| (message.envelope.source, message.op))
+            }
             What::Message => rank.posted.peek(envelope).map(|_| (event.who, event.op)),
             What::Data => Some((event.who, event.op)),
             _ => None,
@@ -84,7 +86,9 @@ impl<P: Program, F: IdleTimes, W: Watch> Play<P, F> for Watched<'_, '_, P, W> {
                 _ => 0,
             });
             match event.what {
-                What::Arriving => meetings.arrive(me, &event, rank.posted.peek(envelope).map(|receive| receive.op)),
+                What::Arriving => {
+                    meetings.arrive(me, &event, rank.posted.peek(envelope).map(|receive| receive.op))
+                }
                 What::Recv => meetings.post(me, &event, rank.arrived.peek(envelope)),
                 What::Handling => (shown, receive) = (meetings.handle(me, &event), Some(event.op)),
                 _ => {}

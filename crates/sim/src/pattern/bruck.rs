@@ -1,7 +1,7 @@
 //! Bruck's allgather and alltoall.
 
 use super::dissemination::{ahead, behind, rounds};
-use super::{Params, Pattern, PatternError, Peers, UniformStep, StepOps};
+use super::{Params, Pattern, PatternError, Peers, StepOps, UniformStep};
 use crate::loggops::Shape;
 
 /// Bruck's algorithms (Bruck, Ho, Kipnis, Upfal & Weathersby, "Efficient algorithms for all-to-all communications in

@@ -1,7 +1,7 @@
 //! Bulk-synchronous loops: work, then a collective.
 
 use super::ops::Part;
-use super::{AnyPattern, Params, Pattern, PatternError, UniformStep, StepOps};
+use super::{AnyPattern, Params, Pattern, PatternError, StepOps, UniformStep};
 use crate::loggops::Shape;
 
 /// Work on every rank, then another pattern: a superstep of the bulk-synchronous model (Valiant, "A bridging model for

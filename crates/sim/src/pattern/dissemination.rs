@@ -1,6 +1,6 @@
 //! The dissemination barrier, with one or several messages per round.
 
-use super::{Params, Pattern, Peers, UniformStep, StepOps};
+use super::{Params, Pattern, Peers, StepOps, UniformStep};
 use crate::loggops::Shape;
 
 const SEND: u32 = 0;

@@ -43,7 +43,7 @@ mod sweep;
 mod training;
 mod unroll;
 
-use crate::loggops::Shape;
+use crate::loggops::{Peers, Shape, UniformStep};
 pub use grid::balanced;
 use list::names;
 pub use list::{Entry, LIST};
@@ -90,33 +90,6 @@ pub trait Pattern: Send + Sync {
     /// Number of operations of all ranks together in one iteration, and of the sends among them; `None` if
     /// there are too many to count.
     fn totals(&self) -> Option<(u64, u64)>;
-}
-
-/// What all ranks do in a step that is the same for all.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum UniformStep {
-    /// Nothing.
-    Idle,
-    /// Work of this shape.
-    Calc(u32),
-    /// A send to one partner and a receive from one.
-    Exchange {
-        /// The partners.
-        peers: Peers,
-        /// The shape of the send.
-        sent: u32,
-        /// The shape of the receive.
-        received: u32,
-    },
-}
-
-/// Who exchanges messages with whom.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Peers {
-    /// Each rank with the one whose number differs in these bits. The number of ranks is a power of two.
-    Xor(u32),
-    /// Each rank sends to the one this far after it, and receives from the one this far before it, on a ring of all ranks.
-    Ahead(u32),
 }
 
 #[cfg(test)]

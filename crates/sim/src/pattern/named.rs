@@ -16,7 +16,7 @@ use super::ring::Ring;
 use super::scan::Scan;
 use super::sweep::Sweep;
 use super::training::Training;
-use super::{Params, Pattern, PatternError, UniformStep, StepOps, Steps};
+use super::{Params, Pattern, PatternError, StepOps, Steps, UniformStep};
 use crate::loggops::Shape;
 
 /// Declares the named patterns, and forwards each method to the pattern at hand.

@@ -34,7 +34,7 @@ impl Part {
 impl<'a> StepOps<'a> {
     /// Adds operations to `free`, numbered from `next` and ready at `ready`.
     #[inline]
-    pub(crate) fn new(free: &'a mut Vec<ReadyOp>, next: u32, ready: u64) -> Self {
+    pub(super) fn new(free: &'a mut Vec<ReadyOp>, next: u32, ready: u64) -> Self {
         Self { free, next, ready, after: None, part: Part::WHOLE }
     }
 

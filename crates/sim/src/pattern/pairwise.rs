@@ -1,7 +1,7 @@
 //! Alltoall by pairwise exchange.
 
 use super::dissemination::{ahead, behind};
-use super::{Params, Pattern, Peers, UniformStep, StepOps};
+use super::{Params, Pattern, Peers, StepOps, UniformStep};
 use crate::loggops::Shape;
 
 const SEND: u32 = 0;

@@ -60,7 +60,11 @@ impl Pattern for RecursiveDoubling {
     fn uniform_step(&self, step: u32) -> Option<UniformStep> {
         // With a rest, ranks before and after the rounds do different things.
         (self.fold.rest == 0).then_some(match step & self.reduces {
-            0 => UniformStep::Exchange { peers: Peers::Xor(1 << (step >> self.reduces)), sent: SEND, received: RECV },
+            0 => UniformStep::Exchange {
+                peers: Peers::Xor(1 << (step >> self.reduces)),
+                sent: SEND,
+                received: RECV,
+            },
             _ => UniformStep::Calc(REDUCE),
         })
     }

@@ -1,7 +1,7 @@
 //! Collectives on a ring: reduce-scatter, allgather, and allreduce as one followed by the other.
 
 use super::dissemination::{ahead, behind};
-use super::{Params, Pattern, Peers, UniformStep, StepOps};
+use super::{Params, Pattern, Peers, StepOps, UniformStep};
 use crate::loggops::Shape;
 
 /// Shapes of a chunk that is one byte larger than the others, and of one that is not.
@@ -105,7 +105,8 @@ impl Pattern for Ring {
         let combines = step < self.combining << self.reduces && step & self.reduces != 0;
         // Where some chunks are larger, ranks differ. Chunks of no rank or of all have one shape.
         let kind = self.kind(0);
-        let exchange = UniformStep::Exchange { peers: Peers::Ahead(1), sent: SEND + kind, received: RECV + kind };
+        let exchange =
+            UniformStep::Exchange { peers: Peers::Ahead(1), sent: SEND + kind, received: RECV + kind };
         (self.larger == 0).then_some(if combines { UniformStep::Calc(REDUCE + kind) } else { exchange })
     }
 

@@ -157,7 +157,8 @@ impl<P: Program> Physical<'_, P> {
     #[inline(always)]
     fn bytes(&self, message: &Event) -> (u64, u64) {
         let cost = self.0.cost(message.shape);
-        let is_request = cost.rendezvous && matches!(message.what, What::Message | What::Arriving | What::Handling);
+        let is_request =
+            cost.rendezvous && matches!(message.what, What::Message | What::Arriving | What::Handling);
         if is_request { (0, 0) } else { (cost.cpu_bytes, cost.wire_bytes) }
     }
 
@@ -179,7 +180,12 @@ impl<P: Program> Physical<'_, P> {
         };
         let at = t.max(message.end);
         if F::IN_CALL {
-            return self.meet(me, rank, message, Entry { envelope, op: event.op, shape: event.shape, end: at });
+            return self.meet(
+                me,
+                rank,
+                message,
+                Entry { envelope, op: event.op, shape: event.shape, end: at },
+            );
         }
         if context.cost(message.shape).rendezvous {
             self.grant(rank, me, message, &Grant { op: event.op, shape: event.shape, at, age: t }, effects);
@@ -285,7 +291,13 @@ impl<P: Program> Physical<'_, P> {
         } else if let Some(request) = rank.requested.take(Envelope { source: event.who, tag: event.op }) {
             let envelope = Envelope { source: event.who, tag: cost.tag };
             let grant = Grant { op: event.op, shape: request.shape, at: end, age: t };
-            self.grant(rank, me, Entry { envelope, op: request.op, shape: event.shape, end }, &grant, effects);
+            self.grant(
+                rank,
+                me,
+                Entry { envelope, op: request.op, shape: event.shape, end },
+                &grant,
+                effects,
+            );
         }
     }
 

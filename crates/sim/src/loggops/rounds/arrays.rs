@@ -69,13 +69,7 @@ fn split<T>(numbers: &mut [T], at: usize) -> (&mut [T], &mut [T]) {
 impl Own<'_> {
     /// The same for shorter use.
     pub(super) fn reborrow(&mut self) -> Own<'_> {
-        Own {
-            next: self.next,
-            cursors: self.cursors,
-            lost: self.lost,
-            out: self.out,
-            inward: self.inward,
-        }
+        Own { next: self.next, cursors: self.cursors, lost: self.lost, out: self.out, inward: self.inward }
     }
 }
 

@@ -41,6 +41,13 @@ pub(super) struct Walks<'a> {
 /// A rank's next detour begins at this time if it has none.
 pub(super) const NEVER: i64 = i64::MAX;
 
+/// How much longer than itself any work can take, as a factor; and by how much more than that, in nanoseconds.
+pub(super) fn stretch(clocks: &RankClocks) -> (u128, u128) {
+    let clocks = || clocks.clocks().iter();
+    let factor = clocks().map(|clock| clock.period().div_ceil(clock.useful_period())).max();
+    (factor.unwrap_or(1).into(), clocks().map(|clock| clock.period()).max().unwrap_or(0).into())
+}
+
 impl<'a> Walks<'a> {
     /// No noise.
     pub(super) const NONE: Self = Self { walks: Vec::new() };
@@ -50,7 +57,8 @@ impl<'a> Walks<'a> {
             let ends = clock.starts().iter().zip(clock.useful_starts());
             let lost: Vec<i64> = ends.map(|(start, useful)| (start - useful) as i64).collect();
             let starts = clock.starts().iter().zip(lost.windows(2));
-            let detours = starts.map(|(&start, lost)| Detour { start: start as i64, length: lost[1] - lost[0] });
+            let detours =
+                starts.map(|(&start, lost)| Detour { start: start as i64, length: lost[1] - lost[0] });
             Walk { clock, detours: detours.collect(), period: clock.period() as i64 }
         };
         Self { walks: clocks.clocks().iter().map(walk).collect() }
@@ -63,13 +71,6 @@ impl<'a> Walks<'a> {
         (cursor, next)
     }
 
-    /// How much longer than itself any work can take, as a factor; and by how much more than that, in nanoseconds.
-    pub(super) fn stretch(&self) -> (u64, u64) {
-        let factor = |walk: &Walk<'_>| walk.clock.period().div_ceil(walk.clock.useful_period());
-        let most = self.walks.iter().map(factor).max().unwrap_or(1);
-        (most, self.walks.iter().map(|walk| walk.clock.period()).max().unwrap_or(0))
-    }
-
     /// Moves a cursor to the first detour that ends after `t`, and returns when that begins.
     fn seek(&self, cursor: &mut Cursor, t: i64) -> i64 {
         let walk = &self.walks[cursor.trace as usize];
@@ -78,8 +79,9 @@ impl<'a> Walks<'a> {
         }
         cursor.base += (t - cursor.base).div_euclid(walk.period) * walk.period;
         let place = t - cursor.base;
-        let passed = |detour: &Detour| detour.start + detour.length <= place;
-        let index = walk.detours.partition_point(passed);
+        let begun = walk.clock.begun_by(place as u64);
+        let inside = |last: usize| walk.detours[last].start + walk.detours[last].length > place;
+        let index = begun - usize::from(begun > 0 && inside(begun - 1));
         let wraps = index == walk.detours.len();
         cursor.base += if wraps { walk.period } else { 0 };
         cursor.index = if wraps { 0 } else { index as u32 };

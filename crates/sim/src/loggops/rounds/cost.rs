@@ -1,6 +1,7 @@
 //! What operations cost, in signed nanoseconds: vector units compare signed numbers.
 
-use crate::loggops::{Cost, Kind};
+use crate::loggops::Kind;
+use crate::loggops::play::Cost;
 
 /// Cost of a send, and of handling its message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,11 +37,11 @@ pub(super) fn is_playable(cost: &Cost) -> bool {
     cost.cpu == 0 && cost.nic == 0 && !cost.rendezvous
 }
 
-/// An upper bound of the noise-free time of an operation, in nanoseconds; saturates.
-pub(super) fn longest(cost: &Cost) -> u64 {
+/// An upper bound of the noise-free time of an operation, in nanoseconds.
+pub(super) fn longest(cost: &Cost) -> u128 {
     let parts = [cost.latency, cost.overhead, cost.gap, cost.cpu_bytes, cost.wire_bytes];
     match cost.kind {
-        Kind::Calc => cost.work,
-        Kind::Send | Kind::Recv => parts.into_iter().fold(0, u64::saturating_add),
+        Kind::Calc => cost.work.into(),
+        Kind::Send | Kind::Recv => parts.into_iter().map(u128::from).sum(),
     }
 }

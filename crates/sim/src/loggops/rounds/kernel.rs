@@ -5,7 +5,7 @@
 use super::cost::MessageCost;
 use super::plan::Pass;
 use super::walk::{Cursor, Walks};
-use crate::pattern::Peers;
+use crate::loggops::Peers;
 
 /// Number of ranks that are computed together: eight 64-bit numbers fill a 512-bit register.
 const LANES: usize = 8;
@@ -317,16 +317,10 @@ fn end<const N: usize, const NOISE: bool>(
 
 /// Delays the work of those ranks that detours strike.
 #[inline(never)]
-fn strike(
-    walks: &Walks<'_>,
-    own: &mut Own<'_>,
-    rank: usize,
-    starts: &[i64],
-    ends: &mut [i64],
-    work: i64,
-) {
+fn strike(walks: &Walks<'_>, own: &mut Own<'_>, rank: usize, starts: &[i64], ends: &mut [i64], work: i64) {
     let ranks = rank..rank + starts.len();
-    let own = own.next[ranks.clone()].iter_mut().zip(&mut own.cursors[ranks.clone()]).zip(&mut own.lost[ranks]);
+    let own =
+        own.next[ranks.clone()].iter_mut().zip(&mut own.cursors[ranks.clone()]).zip(&mut own.lost[ranks]);
     for (((next, cursor), lost), (start, end)) in own.zip(starts.iter().zip(ends)) {
         if *end > *next {
             let late = walks.end(cursor, next, *start, work);

@@ -1,8 +1,8 @@
 //! A pattern in which all ranks do the same, as a sequence of passes over all ranks.
 
 use super::cost::{MessageCost, is_playable};
-use crate::loggops::{Cost, Kind};
-use crate::pattern::{Pattern, Peers, UniformStep};
+use crate::loggops::play::Cost;
+use crate::loggops::{Kind, Peers, StepProgram, UniformStep};
 
 /// A message that each rank handles at the beginning of a pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +24,12 @@ pub(super) struct Pass {
 }
 
 impl Pass {
+    /// An upper bound of its noise-free time, in nanoseconds.
+    pub(super) fn longest(&self) -> u128 {
+        let costs = self.handling.map(|handling| handling.cost).into_iter().chain(self.send);
+        self.work as u128 + costs.map(|cost| cost.longest()).sum::<u128>()
+    }
+
     /// Size of the aligned blocks of ranks that need nothing of other ranks in this pass; `None` if it is all ranks.
     pub(super) fn closed_within(&self) -> Option<usize> {
         match self.handling.map(|handling| handling.peers) {
@@ -32,6 +38,13 @@ impl Pass {
             Some(Peers::Xor(bits)) => Some((bits as usize + 1).next_power_of_two()),
             Some(Peers::Ahead(_)) => None,
         }
+    }
+}
+
+impl MessageCost {
+    /// An upper bound of its noise-free time, in nanoseconds.
+    fn longest(&self) -> u128 {
+        [self.latency, self.overhead, self.gap, self.wire].map(|part| part as u128).into_iter().sum()
     }
 }
 
@@ -52,14 +65,19 @@ pub(super) struct Plan {
 const MAX_PASSES: u32 = 1 << 22;
 
 impl Plan {
+    /// All passes.
+    pub(super) fn all(&self) -> impl Iterator<Item = &Pass> {
+        [&self.first, &self.last].into_iter().chain(&self.passes)
+    }
+
     /// The passes of a pattern; `None` if its ranks differ, or if they do something that a pass does not have.
-    pub(super) fn new<P: Pattern>(pattern: &P, costs: &[Cost]) -> Option<Self> {
-        if pattern.lanes() > 1 || pattern.steps(0, 0) > MAX_PASSES {
+    pub(super) fn new(program: &dyn StepProgram, costs: &[Cost]) -> Option<Self> {
+        if program.rank_steps(0) > MAX_PASSES {
             return None;
         }
         let mut passes = vec![Pass::default()];
-        for step in 0..pattern.steps(0, 0) {
-            match pattern.uniform_step(step)? {
+        for step in 0..program.rank_steps(0) {
+            match program.uniform_step(step)? {
                 UniformStep::Idle => {}
                 UniformStep::Calc(shape) => {
                     let cost = costs.get(shape as usize).filter(|cost| cost.kind == Kind::Calc)?;
@@ -68,7 +86,8 @@ impl Plan {
                 UniformStep::Exchange { peers, sent, received } => {
                     let (send, receive) = (costs.get(sent as usize)?, costs.get(received as usize)?);
                     // What arrives costs what its send says.
-                    let same = send.tag == receive.tag && send.kind == Kind::Send && receive.kind == Kind::Recv;
+                    let same =
+                        send.tag == receive.tag && send.kind == Kind::Send && receive.kind == Kind::Recv;
                     if !same || !is_playable(send) || !is_playable(receive) {
                         return None;
                     }
