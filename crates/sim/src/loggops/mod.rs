@@ -28,6 +28,7 @@ pub(crate) use prefetch::prefetch;
 pub use program::{
     ANY, Kind, Peers, Program, ReadyOp, ReadyTrigger, Shape, Shapes, StepProgram, UniformStep,
 };
+pub use rounds::{Speed, speed};
 pub use watch::{Activity, Culprits, Hit, Slice, Timeline, run_for_culprits, run_for_timeline};
 
 use free::{IdleTimes, InCall, Several, Single};

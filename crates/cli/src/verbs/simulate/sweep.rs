@@ -89,7 +89,8 @@ impl Runs {
         match self.program(context, point, &args)? {
             Playable::Pattern(named) => self.played(context, point, &args, &named.steps),
             Playable::Schedule(checked) => {
-                if let (Rules::Physical, Some(errors)) = (noise::rules(&args), &checked.errors) {
+                if let (Rules::Physical | Rules::Call, Some(errors)) = (noise::rules(&args), &checked.errors)
+                {
                     anyhow::bail!("{errors}");
                 }
                 self.played(context, point, &args, &checked.schedule)

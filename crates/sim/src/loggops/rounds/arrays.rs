@@ -75,7 +75,7 @@ impl Own<'_> {
 
 impl<'a> Own<'a> {
     /// The first ranks of a block, and the others.
-    fn split_at(self, at: usize) -> (Self, Self) {
+    pub(super) fn split_at(self, at: usize) -> (Self, Self) {
         let (next, next_rest) = split(self.next, at);
         let (cursors, cursors_rest) = split(self.cursors, at);
         let (lost, lost_rest) = split(self.lost, at);

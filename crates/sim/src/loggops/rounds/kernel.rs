@@ -91,75 +91,88 @@ fn play_avx512(pass: &Pass, walks: Option<&Walks<'_>>, times: Times<'_>, own: &m
 }
 
 /// Where the times of a block's partners are.
-trait Partners {
+trait Partners: Copy {
     /// Whether ranks handle a message at all.
     const EXIST: bool = true;
 
-    /// The times of the partners of `N` ranks from the block's `rank` on.
-    fn load<const N: usize>(&self, rank: usize) -> [i64; N];
+    /// The partners of all ranks but the first.
+    fn skip(self, ranks: usize) -> Self;
+
+    /// The times of the partners of the `number`-th `N` ranks.
+    fn load<const N: usize>(self, number: usize) -> [i64; N];
 }
 
+#[derive(Clone, Copy)]
 struct Nobody;
 
 impl Partners for Nobody {
     const EXIST: bool = false;
 
+    fn skip(self, _: usize) -> Self {
+        self
+    }
+
     #[inline(always)]
-    fn load<const N: usize>(&self, _: usize) -> [i64; N] {
+    fn load<const N: usize>(self, _: usize) -> [i64; N] {
         [0; N]
     }
 }
 
 /// Partners in the order of the ranks.
+#[derive(Clone, Copy)]
 struct InOrder<'a>(&'a [i64]);
 
 impl Partners for InOrder<'_> {
+    fn skip(self, ranks: usize) -> Self {
+        Self(&self.0[ranks..])
+    }
+
     #[inline(always)]
-    fn load<const N: usize>(&self, rank: usize) -> [i64; N] {
-        chunk(self.0, rank)
+    fn load<const N: usize>(self, number: usize) -> [i64; N] {
+        self.0.as_chunks().0[number]
     }
 }
 
-/// Partners whose numbers differ in bits of which some stand for whole vectors.
-struct Far<'a>(&'a [i64], usize, usize);
+/// Partners whose numbers differ in some bits. The first rank is at this place, a multiple of the vectors' length.
+#[derive(Clone, Copy)]
+struct Far<'a> {
+    all: &'a [i64],
+    at: usize,
+    bits: usize,
+}
 
 impl Partners for Far<'_> {
+    fn skip(self, ranks: usize) -> Self {
+        Self { at: self.at + ranks, ..self }
+    }
+
     #[inline(always)]
-    fn load<const N: usize>(&self, rank: usize) -> [i64; N] {
-        let Self(all, at, bits) = *self;
-        if N == 1 {
-            return chunk(all, (at + rank) ^ bits);
-        }
-        let vector: [i64; N] = chunk(all, (at + rank) ^ (bits & !(N - 1)));
-        let near = bits & (N - 1);
+    fn load<const N: usize>(self, number: usize) -> [i64; N] {
+        let vector: [i64; N] = self.all.as_chunks().0[(self.at / N + number) ^ (self.bits / N)];
+        let near = self.bits % N;
         if near == 0 { vector } else { std::array::from_fn(|lane| vector[lane ^ near]) }
     }
 }
 
 /// Partners within one vector.
-struct Near<'a, const BITS: usize>(&'a [i64], usize);
+#[derive(Clone, Copy)]
+struct Near<'a, const BITS: usize> {
+    all: &'a [i64],
+    at: usize,
+}
 
 impl<const BITS: usize> Partners for Near<'_, BITS> {
-    #[inline(always)]
-    fn load<const N: usize>(&self, rank: usize) -> [i64; N] {
-        if N == 1 {
-            return chunk(self.0, (self.1 + rank) ^ BITS);
-        }
-        let vector: [i64; N] = chunk(self.0, self.1 + rank);
-        std::array::from_fn(|lane| vector[(lane ^ BITS) % N])
+    fn skip(self, ranks: usize) -> Self {
+        Self { at: self.at + ranks, ..self }
     }
-}
 
-/// `N` numbers from `at` on; zeros where there are fewer, which no caller asks for.
-#[inline(always)]
-fn chunk<const N: usize>(numbers: &[i64], at: usize) -> [i64; N] {
-    numbers.get(at..).and_then(|numbers| numbers.first_chunk()).copied().unwrap_or([0; N])
-}
-
-#[inline(always)]
-fn store<const N: usize>(numbers: &mut [i64], at: usize, values: [i64; N]) {
-    if let Some(place) = numbers.get_mut(at..).and_then(|numbers| numbers.first_chunk_mut()) {
-        *place = values;
+    #[inline(always)]
+    fn load<const N: usize>(self, number: usize) -> [i64; N] {
+        if N == 1 {
+            return [self.all[(self.at + number) ^ BITS]; N];
+        }
+        let vector: [i64; N] = self.all.as_chunks().0[self.at / N + number];
+        std::array::from_fn(|lane| vector[(lane ^ BITS) % N])
     }
 }
 
@@ -169,163 +182,157 @@ fn play(pass: &Pass, walks: Option<&Walks<'_>>, times: Times<'_>, own: &mut Own<
     let Times { before, at, after } = times;
     let mine = &before[at..at + ranks];
     let Some(handling) = pass.handling else {
-        return blocks(pass, walks, mine, after, own, 0..ranks, &Nobody);
+        return some(pass, walks, mine, after, own.reborrow(), Nobody);
     };
     match handling.peers {
-        Peers::Xor(1) => blocks(pass, walks, mine, after, own, 0..ranks, &Near::<1>(before, at)),
-        Peers::Xor(2) => blocks(pass, walks, mine, after, own, 0..ranks, &Near::<2>(before, at)),
-        Peers::Xor(4) => blocks(pass, walks, mine, after, own, 0..ranks, &Near::<4>(before, at)),
+        Peers::Xor(1) => some(pass, walks, mine, after, own.reborrow(), Near::<1> { all: before, at }),
+        Peers::Xor(2) => some(pass, walks, mine, after, own.reborrow(), Near::<2> { all: before, at }),
+        Peers::Xor(4) => some(pass, walks, mine, after, own.reborrow(), Near::<4> { all: before, at }),
         Peers::Xor(bits) => {
-            blocks(pass, walks, mine, after, own, 0..ranks, &Far(before, at, bits as usize));
+            let partners = Far { all: before, at, bits: bits as usize };
+            some(pass, walks, mine, after, own.reborrow(), partners);
         }
         Peers::Ahead(distance) => {
             // The first ranks handle messages of the last ones.
             let all = before.len();
             let distance = distance as usize % all;
             let wrapped = distance.saturating_sub(at).min(ranks);
+            let (first, last) = own.reborrow().split_at(wrapped);
+            let (first_after, last_after) = after.split_at_mut(wrapped);
             let far = InOrder(&before[(at + all - distance) % all..]);
-            blocks(pass, walks, mine, after, own, 0..wrapped, &far);
+            some(pass, walks, &mine[..wrapped], first_after, first, far);
             let near = InOrder(&before[(at + wrapped).saturating_sub(distance)..]);
-            let shifted = Shifted(near, wrapped);
-            blocks(pass, walks, mine, after, own, wrapped..ranks, &shifted);
+            some(pass, walks, &mine[wrapped..], last_after, last, near);
         }
     }
 }
 
-/// Partners whose first one is that of this rank of the block.
-struct Shifted<'a>(InOrder<'a>, usize);
-
-impl Partners for Shifted<'_> {
-    #[inline(always)]
-    fn load<const N: usize>(&self, rank: usize) -> [i64; N] {
-        self.0.load(rank - self.1)
-    }
-}
-
-/// Plays a pass on some ranks of a block.
+/// Plays a pass on some ranks: whole vectors, and what is left.
 #[inline(always)]
-fn blocks<P: Partners>(
+fn some<P: Partners>(
     pass: &Pass,
     walks: Option<&Walks<'_>>,
     mine: &[i64],
     after: &mut [i64],
-    own: &mut Own<'_>,
-    ranks: std::ops::Range<usize>,
-    partners: &P,
+    own: Own<'_>,
+    partners: P,
 ) {
-    let gaps = !own.out.is_empty();
+    let whole = after.len() / LANES * LANES;
+    let (own, own_rest) = own.split_at(whole);
+    let (after, after_rest) = after.split_at_mut(whole);
+    let gaps = !own.out.is_empty() || !own_rest.out.is_empty();
     match (walks, gaps) {
-        (None, false) => vectors::<false, false, P>(pass, &Walks::NONE, mine, after, own, ranks, partners),
-        (None, true) => vectors::<false, true, P>(pass, &Walks::NONE, mine, after, own, ranks, partners),
-        (Some(walks), false) => vectors::<true, false, P>(pass, walks, mine, after, own, ranks, partners),
-        (Some(walks), true) => vectors::<true, true, P>(pass, walks, mine, after, own, ranks, partners),
+        (None, false) => vectors::<LANES, false, false, P>(pass, &Walks::NONE, mine, after, own, partners),
+        (None, true) => vectors::<LANES, false, true, P>(pass, &Walks::NONE, mine, after, own, partners),
+        (Some(walks), false) => vectors::<LANES, true, false, P>(pass, walks, mine, after, own, partners),
+        (Some(walks), true) => vectors::<LANES, true, true, P>(pass, walks, mine, after, own, partners),
+    }
+    if after_rest.is_empty() {
+        return;
+    }
+    let (mine, after, own, partners) = (&mine[whole..], after_rest, own_rest, partners.skip(whole));
+    match (walks, gaps) {
+        (None, false) => vectors::<1, false, false, P>(pass, &Walks::NONE, mine, after, own, partners),
+        (None, true) => vectors::<1, false, true, P>(pass, &Walks::NONE, mine, after, own, partners),
+        (Some(walks), false) => vectors::<1, true, false, P>(pass, walks, mine, after, own, partners),
+        (Some(walks), true) => vectors::<1, true, true, P>(pass, walks, mine, after, own, partners),
     }
 }
 
+/// The first `count` vectors of an array that a run may not have.
+fn lanes<T, const N: usize>(numbers: &mut [T], count: usize, used: bool) -> &mut [[T; N]] {
+    &mut numbers.as_chunks_mut().0[..if used { count } else { 0 }]
+}
+
+/// Plays a pass on whole vectors of `N` ranks.
 #[inline(always)]
-fn vectors<const NOISE: bool, const GAPS: bool, P: Partners>(
+fn vectors<const N: usize, const NOISE: bool, const GAPS: bool, P: Partners>(
     pass: &Pass,
     walks: &Walks<'_>,
     mine: &[i64],
     after: &mut [i64],
-    own: &mut Own<'_>,
-    ranks: std::ops::Range<usize>,
-    partners: &P,
+    own: Own<'_>,
+    partners: P,
 ) {
-    let whole = ranks.start + ranks.len() / LANES * LANES;
-    for rank in (ranks.start..whole).step_by(LANES) {
-        vector::<LANES, NOISE, GAPS, P>(pass, walks, mine, after, own, rank, partners);
-    }
-    for rank in whole..ranks.end {
-        vector::<1, NOISE, GAPS, P>(pass, walks, mine, after, own, rank, partners);
-    }
-}
+    let (after, _) = after.as_chunks_mut::<N>();
+    let count = after.len();
+    let mine = &mine.as_chunks::<N>().0[..count];
+    let next = lanes::<i64, N>(own.next, count, NOISE);
+    let cursors = lanes::<Cursor, N>(own.cursors, count, NOISE);
+    let lost = lanes::<u64, N>(own.lost, count, NOISE);
+    let out = lanes::<i64, N>(own.out, count, GAPS);
+    let inward = lanes::<i64, N>(own.inward, count, GAPS);
 
-/// Plays a pass on `N` ranks.
-#[inline(always)]
-fn vector<const N: usize, const NOISE: bool, const GAPS: bool, P: Partners>(
-    pass: &Pass,
-    walks: &Walks<'_>,
-    mine: &[i64],
-    after: &mut [i64],
-    own: &mut Own<'_>,
-    rank: usize,
-    partners: &P,
-) {
-    let mut times: [i64; N] = chunk(mine, rank);
-    let mut work = pass.work;
-    if let Some(handling) = pass.handling.filter(|_| P::EXIST) {
-        let MessageCost { latency, overhead, gap, wire, .. } = handling.cost;
-        let left: [i64; N] = partners.load(rank);
-        for lane in 0..N {
-            times[lane] = times[lane].max(left[lane] + latency);
-        }
-        if GAPS {
-            let mut inward: [i64; N] = chunk(own.inward, rank);
-            for lane in 0..N {
-                times[lane] = times[lane].max(inward[lane]);
-                inward[lane] = times[lane] + (gap + wire);
-            }
-            store(own.inward, rank, inward);
-        }
-        for time in &mut times {
-            *time += wire;
-        }
-        work += overhead;
-    }
+    let handling = pass.handling.filter(|_| P::EXIST).map(|handling| handling.cost);
+    let MessageCost { latency, overhead, gap, wire, .. } = handling.unwrap_or_default();
     let send = pass.send.unwrap_or_default();
     // Where the interface is always free when the CPU is, handling, work and send are one piece of work.
-    if !GAPS {
-        work += send.overhead;
-    }
-    let mut ends = end::<N, NOISE>(walks, own, rank, times, work);
-    if GAPS && pass.send.is_some() {
-        let mut out: [i64; N] = chunk(own.out, rank);
-        let starts: [i64; N] = std::array::from_fn(|lane| ends[lane].max(out[lane]));
-        ends = end::<N, NOISE>(walks, own, rank, starts, send.overhead);
-        for lane in 0..N {
-            out[lane] = ends[lane] + (send.gap + send.wire - send.overhead);
+    let work = overhead + pass.work + if GAPS { 0 } else { send.overhead };
+    for number in 0..count {
+        let mut times = mine[number];
+        if P::EXIST {
+            let left: [i64; N] = partners.load(number);
+            for lane in 0..N {
+                times[lane] = times[lane].max(left[lane] + latency);
+            }
+            if GAPS {
+                for lane in 0..N {
+                    times[lane] = times[lane].max(inward[number][lane]);
+                    inward[number][lane] = times[lane] + (gap + wire);
+                }
+            }
+            for time in &mut times {
+                *time += wire;
+            }
         }
-        store(own.out, rank, out);
+        let mut ends = times.map(|time| time + work);
+        if NOISE && is_struck(&next[number], &ends) {
+            ends = strike(walks, &mut next[number], &mut cursors[number], &mut lost[number], times, work);
+        }
+        if GAPS && pass.send.is_some() {
+            for lane in 0..N {
+                times[lane] = ends[lane].max(out[number][lane]);
+            }
+            ends = times.map(|time| time + send.overhead);
+            if NOISE && is_struck(&next[number], &ends) {
+                let (next, cursors) = (&mut next[number], &mut cursors[number]);
+                ends = strike(walks, next, cursors, &mut lost[number], times, send.overhead);
+            }
+            for lane in 0..N {
+                out[number][lane] = ends[lane] + (send.gap + send.wire - send.overhead);
+            }
+        }
+        after[number] = ends;
     }
-    store(after, rank, ends);
 }
 
-/// When `work` that starts at these times ends.
+/// Whether some work ends after the next detour of its rank begins.
 #[inline(always)]
-fn end<const N: usize, const NOISE: bool>(
+fn is_struck<const N: usize>(next: &[i64; N], ends: &[i64; N]) -> bool {
+    let mut struck = 0;
+    for lane in 0..N {
+        struck |= next[lane] - ends[lane];
+    }
+    struck < 0
+}
+
+/// When work that starts at these times ends, with the detours that strike it.
+#[inline(never)]
+fn strike<const N: usize>(
     walks: &Walks<'_>,
-    own: &mut Own<'_>,
-    rank: usize,
+    next: &mut [i64; N],
+    cursors: &mut [Cursor; N],
+    lost: &mut [u64; N],
     starts: [i64; N],
     work: i64,
 ) -> [i64; N] {
-    let mut ends: [i64; N] = std::array::from_fn(|lane| starts[lane] + work);
-    if NOISE {
-        let next: [i64; N] = chunk(own.next, rank);
-        let mut struck = 0;
-        for lane in 0..N {
-            // Negative for work that ends after the next detour begins.
-            struck |= next[lane] - ends[lane];
-        }
-        if struck < 0 {
-            strike(walks, own, rank, &starts, &mut ends, work);
+    let mut ends = starts.map(|start| start + work);
+    for lane in 0..N {
+        if ends[lane] > next[lane] {
+            let late = walks.end(&mut cursors[lane], &mut next[lane], starts[lane], work);
+            lost[lane] += (late - ends[lane]) as u64;
+            ends[lane] = late;
         }
     }
     ends
-}
-
-/// Delays the work of those ranks that detours strike.
-#[inline(never)]
-fn strike(walks: &Walks<'_>, own: &mut Own<'_>, rank: usize, starts: &[i64], ends: &mut [i64], work: i64) {
-    let ranks = rank..rank + starts.len();
-    let own =
-        own.next[ranks.clone()].iter_mut().zip(&mut own.cursors[ranks.clone()]).zip(&mut own.lost[ranks]);
-    for (((next, cursor), lost), (start, end)) in own.zip(starts.iter().zip(ends)) {
-        if *end > *next {
-            let late = walks.end(cursor, next, *start, work);
-            *lost += (late - *end) as u64;
-            *end = late;
-        }
-    }
 }

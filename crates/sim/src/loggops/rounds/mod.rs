@@ -77,12 +77,53 @@ fn longest(op: &ordered::Op, costs: &[Cost]) -> u128 {
     }
 }
 
+/// How a program is played, and so at what speed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Speed {
+    /// In passes over all ranks.
+    Passes,
+    /// From a list of operations.
+    Listed,
+    /// Event by event.
+    Events,
+}
+
+impl Speed {
+    /// Approximate CPU time of an event, in picoseconds.
+    pub fn event_ps(self) -> u64 {
+        match self {
+            Self::Passes => 700,
+            Self::Listed => 6_000,
+            Self::Events => 50_000,
+        }
+    }
+}
+
+/// How [`run`](super::run) would play a program, found without playing it.
+///
+/// # Errors
+/// As for [`run`](super::run).
+pub fn speed<P: Program>(program: &P, run: &Run<'_>) -> Result<Speed, RunError> {
+    let Some(steps) = program.in_steps().filter(|_| is_allowed(run)) else { return Ok(Speed::Events) };
+    let costs = Context::new(program, run)?.costs;
+    let operations = steps.iteration_totals().map(|(operations, _)| operations);
+    Ok(match Plan::new(steps, &costs) {
+        Some(_) => Speed::Passes,
+        None if operations.is_some_and(Order::may_hold) && costs.iter().all(cost::is_playable) => {
+            Speed::Listed
+        }
+        None => Speed::Events,
+    })
+}
+
+/// Whether the rules and the noise are those that rounds have.
+fn is_allowed(run: &Run<'_>) -> bool {
+    run.rules == Rules::Call && !matches!(run.noise, Noise::Window(_))
+}
+
 /// Plays a program in rounds with an instruction set.
 fn run_with<P: Program>(program: &P, run: &Run<'_>, isa: Isa) -> Result<Option<Outcome>, RunError> {
-    let Some(steps) = program.in_steps() else { return Ok(None) };
-    if run.rules != Rules::Call || matches!(run.noise, Noise::Window(_)) {
-        return Ok(None);
-    }
+    let Some(steps) = program.in_steps().filter(|_| is_allowed(run)) else { return Ok(None) };
     let costs = Context::new(program, run)?.costs;
     let Some(rounds) = Rounds::new(steps, program.ranks(), run, &costs) else { return Ok(None) };
     let (ranks, iterations) = (program.ranks() as usize, steps.iterations());

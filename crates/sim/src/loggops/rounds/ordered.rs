@@ -82,10 +82,15 @@ struct Orderer<'a> {
 }
 
 impl Order {
+    /// Whether a list holds this number of operations of an iteration.
+    pub(super) fn may_hold(operations: u64) -> bool {
+        operations <= MAX_OPS
+    }
+
     /// The order of a pattern's operations; `None` if there are too many, or some that cannot be played in rounds.
     pub(super) fn new(program: &dyn StepProgram, ranks: u32, costs: &[Cost]) -> Option<Self> {
         let (operations, _) = program.iteration_totals()?;
-        if operations > MAX_OPS {
+        if !Self::may_hold(operations) {
             return None;
         }
         let place = Place { step: 0, begun: false, waits: false, first: NONE, last: NONE };
