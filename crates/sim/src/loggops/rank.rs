@@ -25,10 +25,8 @@ pub(super) struct Rank<S, F> {
     /// Receives without a message, and messages without a receive.
     pub(super) posted: Queue,
     pub(super) arrived: Queue,
-    /// Receives that wait for the data of a rendezvous, by sender and send.
+    /// Receives that wait for the data of a rendezvous, by sender and send, and requests that wait for their handling, by sender and receive.
     pub(super) granted: Granted,
-    /// Requests of rendezvous that met their receive and are not handled yet, by sender and receive.
-    pub(super) requested: Granted,
 }
 
 impl<S, F: IdleTimes> Rank<S, F> {
@@ -41,7 +39,6 @@ impl<S, F: IdleTimes> Rank<S, F> {
             posted: Queue::default(),
             arrived: Queue::default(),
             granted: Granted::default(),
-            requested: Granted::default(),
         }
     }
 

@@ -267,7 +267,7 @@ impl<P: Program> Physical<'_, P> {
         let (op, shape) = (receive.op, message.shape);
         if self.0.cost(shape).rendezvous {
             let envelope = Envelope { source: who, tag: op };
-            rank.requested.push(Entry { envelope, op: message.op, ..receive });
+            rank.granted.push_request(Entry { envelope, op: message.op, ..receive });
         }
         let cost = self.0.cost(receive.shape);
         let (what, cpu, nic) = (What::Handling, cost.cpu, cost.nic);
@@ -288,7 +288,8 @@ impl<P: Program> Physical<'_, P> {
         let cost = self.0.cost(event.shape);
         if !cost.rendezvous {
             self.0.program.done(me, &mut rank.state, event.op, end, &mut effects.free);
-        } else if let Some(request) = rank.requested.take(Envelope { source: event.who, tag: event.op }) {
+        } else if let Some(request) = rank.granted.take_request(Envelope { source: event.who, tag: event.op })
+        {
             let envelope = Envelope { source: event.who, tag: cost.tag };
             let grant = Grant { op: event.op, shape: request.shape, at: end, age: t };
             self.grant(
