@@ -26,15 +26,20 @@ impl MessageCost {
         }
     }
 
+    /// The cost of the request of its rendezvous, which has no bytes.
+    pub(super) fn request(&self) -> Self {
+        Self { copy: 0, wire: 0, ..*self }
+    }
+
     /// Whether an interface can still be busy when the CPU that used it is free again.
     pub(super) fn has_gaps(&self) -> bool {
         self.gap + self.wire > self.overhead + self.copy || self.gap > self.overhead
     }
 }
 
-/// Whether a rank can do such operations in rounds: on its only CPU, without a rendezvous.
+/// Whether a rank can do such operations in rounds: on its only CPU.
 pub(super) fn is_playable(cost: &Cost) -> bool {
-    cost.cpu == 0 && cost.nic == 0 && !cost.rendezvous
+    cost.cpu == 0 && cost.nic == 0
 }
 
 /// An upper bound of the noise-free time of an operation, in nanoseconds.
@@ -42,6 +47,7 @@ pub(super) fn longest(cost: &Cost) -> u128 {
     let parts = [cost.latency, cost.overhead, cost.gap, cost.cpu_bytes, cost.wire_bytes];
     match cost.kind {
         Kind::Calc => cost.work.into(),
-        Kind::Send | Kind::Recv => parts.into_iter().map(u128::from).sum(),
+        // A rendezvous has a request too.
+        Kind::Send | Kind::Recv => 2 * parts.into_iter().map(u128::from).sum::<u128>(),
     }
 }

@@ -107,13 +107,26 @@ pub fn speed<P: Program>(program: &P, run: &Run<'_>) -> Result<Speed, RunError> 
     let Some(steps) = program.in_steps().filter(|_| is_allowed(run)) else { return Ok(Speed::Events) };
     let costs = Context::new(program, run)?.costs;
     let operations = steps.iteration_totals().map(|(operations, _)| operations);
+    let is_listed = operations.is_some_and(Order::may_hold) && costs.iter().all(cost::is_playable);
+    // Some of the steps stand for all, because a list takes long to make.
+    let ranks = [0, program.ranks() / 2, program.ranks().saturating_sub(1)];
+    let orders =
+        |rank| (0..steps.rank_steps(rank).min(MOST_STEPS)).all(|step| has_order(steps, rank, step, &costs));
     Ok(match Plan::new(steps, &costs) {
         Some(_) => Speed::Passes,
-        None if operations.is_some_and(Order::may_hold) && costs.iter().all(cost::is_playable) => {
-            Speed::Listed
-        }
+        None if is_listed && ranks.into_iter().all(orders) => Speed::Listed,
         None => Speed::Events,
     })
+}
+
+/// Number of steps of a rank that are looked at to estimate the speed.
+const MOST_STEPS: u32 = 64;
+
+/// Whether a step of a rank has a rendezvous only where a list allows it.
+fn has_order(program: &dyn StepProgram, rank: u32, step: u32, costs: &[Cost]) -> bool {
+    let mut ops = Vec::new();
+    program.step(rank, step, &mut ops);
+    ops.iter().all(|op| !costs[op.shape as usize].rendezvous) || ordered::has_order(&ops, costs)
 }
 
 /// Whether the rules and the noise are those that rounds have.
@@ -133,6 +146,11 @@ fn run_with<P: Program>(program: &P, run: &Run<'_>, isa: Isa) -> Result<Option<O
     };
     let (walks, silence) = (clocks.map(Walks::new), Walks::NONE);
     let events = program.totals().map_or(0, |(operations, sends)| operations.saturating_add(sends));
+    let data = match &rounds {
+        Rounds::Passes(_) => 0,
+        Rounds::Ordered(order) => order.rendezvous,
+    };
+    let events = events.saturating_add(data.saturating_mul(steps.iterations().into()));
     let mut report = Report { run, events, parts: 1, reported: 0 };
     let (played, (finish, noise)) = match &rounds {
         Rounds::Passes(plan) => {

@@ -23,6 +23,14 @@ pub(super) enum Action {
     Work,
     /// Posts several receives.
     Post,
+    /// Sends the request of the rendezvous of this slot.
+    Request(u32),
+    /// Handles the request, and answers.
+    Answer(u32),
+    /// Sends the data once the answer is there.
+    SendData(u32),
+    /// Handles the data.
+    HandleData(u32),
 }
 
 /// An operation of a rank.
@@ -40,6 +48,17 @@ pub(super) struct Order {
     pub(super) ops: Vec<Op>,
     /// Number of messages that are in flight at a time, at most.
     pub(super) slots: u32,
+    /// Number of rendezvous, whose data count as events of their own.
+    pub(super) rendezvous: u64,
+}
+
+/// What a message is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Content {
+    Eager,
+    Request,
+    Answer,
+    Data,
 }
 
 /// A message that was sent and not handled yet. Its index is its slot.
@@ -47,6 +66,7 @@ pub(super) struct Order {
 struct Message {
     from: u32,
     shape: u32,
+    content: Content,
     /// The next message to the same rank.
     next: u32,
 }
@@ -58,8 +78,8 @@ const NONE: u32 = u32::MAX;
 #[derive(Clone, Copy, Debug)]
 struct Place {
     step: u32,
-    /// Whether the step's sends and work were done.
-    begun: bool,
+    /// Number of parts of the step that were done: its sends and work; with a rendezvous the request, the answer and the data.
+    parts: u8,
     waits: bool,
     /// Its messages in the order in which they were sent.
     first: u32,
@@ -79,6 +99,7 @@ struct Orderer<'a> {
     next: Vec<u32>,
     latency: Option<u64>,
     found: Vec<u32>,
+    rendezvous: u64,
 }
 
 impl Order {
@@ -93,7 +114,7 @@ impl Order {
         if !Self::may_hold(operations) {
             return None;
         }
-        let place = Place { step: 0, begun: false, waits: false, first: NONE, last: NONE };
+        let place = Place { step: 0, parts: 0, waits: false, first: NONE, last: NONE };
         let mut orderer = Orderer {
             costs,
             ops: Vec::with_capacity(operations as usize),
@@ -104,6 +125,7 @@ impl Order {
             next: Vec::new(),
             latency: None,
             found: Vec::new(),
+            rendezvous: 0,
         };
         let mut scratch = Vec::new();
         while !orderer.due.is_empty() {
@@ -112,10 +134,10 @@ impl Order {
             }
             orderer.due = std::mem::take(&mut orderer.next);
         }
-        let Orderer { ops, places, messages, unused, .. } = orderer;
+        let Orderer { ops, places, messages, unused, rendezvous, .. } = orderer;
         let ended = |(rank, place): (u32, &Place)| place.step == program.rank_steps(rank);
         let complete = messages.len() == unused.len() && (0..).zip(&places).all(ended);
-        complete.then_some(Self { ops, slots: messages.len() as u32 })
+        complete.then_some(Self { ops, slots: messages.len() as u32, rendezvous })
     }
 }
 
@@ -124,19 +146,24 @@ impl Orderer<'_> {
     fn go_on(&mut self, program: &dyn StepProgram, rank: u32, scratch: &mut Vec<ReadyOp>) -> Option<()> {
         let steps = program.rank_steps(rank);
         while self.places[rank as usize].step < steps {
-            let Place { step, begun, .. } = self.places[rank as usize];
+            let Place { step, parts, .. } = self.places[rank as usize];
             scratch.clear();
             program.step(rank, step, scratch);
-            if !begun {
-                self.begin(rank, scratch)?;
-            }
-            if !self.handle(rank, scratch) {
-                let place = &mut self.places[rank as usize];
-                (place.begun, place.waits) = (true, true);
+            let is_done = if scratch.iter().any(|op| self.costs[op.shape as usize].rendezvous) {
+                self.meet(rank, scratch)?
+            } else {
+                if parts == 0 {
+                    self.begin(rank, scratch)?;
+                    self.places[rank as usize].parts = 1;
+                }
+                self.handle(rank, scratch)
+            };
+            let place = &mut self.places[rank as usize];
+            if !is_done {
+                place.waits = true;
                 return Some(());
             }
-            let place = &mut self.places[rank as usize];
-            (place.begun, place.step) = (false, step + 1);
+            (place.parts, place.step) = (0, step + 1);
         }
         Some(())
     }
@@ -154,12 +181,7 @@ impl Orderer<'_> {
             self.ops.push(Op { rank, shape: 0, action: Action::Post });
         }
         for op in step.iter().filter(|op| self.costs[op.shape as usize].kind == Kind::Send) {
-            // With one latency no message overtakes another.
-            let latency = self.costs[op.shape as usize].latency;
-            if *self.latency.get_or_insert(latency) != latency {
-                return None;
-            }
-            let slot = self.send(rank, op)?;
+            let slot = self.send(rank, op, Content::Eager)?;
             self.ops.push(Op { rank, shape: op.shape, action: Action::Send(slot) });
         }
         for op in step.iter().filter(|op| self.costs[op.shape as usize].kind == Kind::Calc) {
@@ -169,44 +191,110 @@ impl Orderer<'_> {
     }
 
     /// Puts a message into its receiver's list and returns its slot.
-    fn send(&mut self, from: u32, op: &ReadyOp) -> Option<u32> {
-        let unused = self.unused.pop();
-        let slot = unused.unwrap_or(self.messages.len() as u32);
-        let message = Message { from, shape: op.shape, next: NONE };
-        match unused {
-            Some(_) => self.messages[slot as usize] = message,
+    fn send(&mut self, from: u32, op: &ReadyOp, content: Content) -> Option<u32> {
+        // With one latency no message overtakes another.
+        let latency = self.costs[op.shape as usize].latency;
+        if *self.latency.get_or_insert(latency) != latency {
+            return None;
+        }
+        let message = Message { from, shape: op.shape, content, next: NONE };
+        let slot = self.unused.pop().unwrap_or(self.messages.len() as u32);
+        match self.messages.get_mut(slot as usize) {
+            Some(unused) => *unused = message,
             None => self.messages.push(message),
         }
-        let to = self.places.get_mut(op.peer as usize)?;
+        self.deliver(op.peer, slot)?;
+        Some(slot)
+    }
+
+    /// Puts a message into a rank's list.
+    fn deliver(&mut self, rank: u32, slot: u32) -> Option<()> {
+        let to = self.places.get_mut(rank as usize)?;
         match to.last {
             NONE => to.first = slot,
             last => self.messages[last as usize].next = slot,
         }
         to.last = slot;
         if std::mem::take(&mut to.waits) {
-            self.next.push(op.peer);
+            self.next.push(rank);
         }
-        Some(slot)
+        Some(())
+    }
+
+    /// Adds those parts of a step with a rendezvous that do not wait; returns whether all were added. `None` if the step has no order.
+    fn meet(&mut self, rank: u32, step: &[ReadyOp]) -> Option<bool> {
+        if !has_order(step, self.costs) {
+            return None;
+        }
+        self.found.clear();
+        let of = |kind| step.iter().find(|op| self.costs[op.shape as usize].kind == kind).copied();
+        let (send, receive) = (of(Kind::Send), of(Kind::Recv));
+        loop {
+            let part = self.places[rank as usize].parts;
+            match (part, send, receive) {
+                (0, Some(send), _) => {
+                    let slot = self.send(rank, &send, Content::Request)?;
+                    self.ops.push(Op { rank, shape: send.shape, action: Action::Request(slot) });
+                    self.rendezvous += 1;
+                }
+                (1 | 3, _, Some(receive)) => {
+                    let content = if part == 1 { Content::Request } else { Content::Data };
+                    let Some(slot) = self.find(rank, &receive, content) else { return Some(false) };
+                    let shape = self.messages[slot as usize].shape;
+                    self.remove(rank, slot);
+                    if part == 1 {
+                        self.ops.push(Op { rank, shape, action: Action::Answer(slot) });
+                        self.pass_on(rank, receive.peer, slot, Content::Answer)?;
+                    } else {
+                        self.ops.push(Op { rank, shape, action: Action::HandleData(slot) });
+                        self.unused.push(slot);
+                    }
+                }
+                (2, Some(send), _) => {
+                    let Some(slot) = self.find(rank, &send, Content::Answer) else { return Some(false) };
+                    self.remove(rank, slot);
+                    self.ops.push(Op { rank, shape: send.shape, action: Action::SendData(slot) });
+                    self.pass_on(rank, send.peer, slot, Content::Data)?;
+                }
+                (4.., _, _) => return Some(true),
+                _ => {}
+            }
+            self.places[rank as usize].parts += 1;
+        }
+    }
+
+    /// Sends the next part of a rendezvous in its slot.
+    fn pass_on(&mut self, from: u32, to: u32, slot: u32, content: Content) -> Option<()> {
+        let message = &mut self.messages[slot as usize];
+        (message.from, message.content, message.next) = (from, content, NONE);
+        self.deliver(to, slot)
+    }
+
+    /// The first message of a rank that an operation takes, and that no other operation of the step has found.
+    fn find(&self, rank: u32, op: &ReadyOp, content: Content) -> Option<u32> {
+        let tag = self.costs[op.shape as usize].tag;
+        let mut at = self.places[rank as usize].first;
+        while at != NONE {
+            let message = self.messages[at as usize];
+            let is_its = message.from == op.peer
+                && message.content == content
+                && self.costs[message.shape as usize].tag == tag;
+            if is_its && !self.found.contains(&at) {
+                return Some(at);
+            }
+            at = message.next;
+        }
+        None
     }
 
     /// Adds the handling of all messages of a step, if all were sent.
     fn handle(&mut self, rank: u32, step: &[ReadyOp]) -> bool {
         self.found.clear();
         for op in step.iter().filter(|op| self.costs[op.shape as usize].kind == Kind::Recv) {
-            let tag = self.costs[op.shape as usize].tag;
-            let mut at = self.places[rank as usize].first;
-            while at != NONE {
-                let message = self.messages[at as usize];
-                let is_its = message.from == op.peer && self.costs[message.shape as usize].tag == tag;
-                if is_its && !self.found.contains(&at) {
-                    break;
-                }
-                at = message.next;
+            match self.find(rank, op, Content::Eager) {
+                Some(slot) => self.found.push(slot),
+                None => return false,
             }
-            if at == NONE {
-                return false;
-            }
-            self.found.push(at);
         }
         for number in 0..self.found.len() {
             let slot = self.found[number];
@@ -214,10 +302,13 @@ impl Orderer<'_> {
             let shape = self.messages[slot as usize].shape;
             self.ops.push(Op { rank, shape, action: Action::Handle { slot, more } });
             self.remove(rank, slot);
+            self.unused.push(slot);
         }
+        self.found.clear();
         true
     }
 
+    /// Takes a message out of a rank's list.
     fn remove(&mut self, rank: u32, slot: u32) {
         let place = &mut self.places[rank as usize];
         let next = self.messages[slot as usize].next;
@@ -233,6 +324,20 @@ impl Orderer<'_> {
         if place.last == slot {
             place.last = before;
         }
-        self.unused.push(slot);
     }
+}
+
+/// Whether the parts of a step with a rendezvous have an order that does not depend on times: at most one send and one receive, of the same
+/// rank, that cost CPU time.
+///
+/// Such a rank handles its partner's request before it sends its data: the answer comes later than the request, which its partner
+/// sent before it answered. And data come later than the answer, which their sender sent before them.
+pub(super) fn has_order(step: &[ReadyOp], costs: &[Cost]) -> bool {
+    let of = |kind| step.iter().find(|op| costs[op.shape as usize].kind == kind);
+    let (send, receive) = (of(Kind::Send), of(Kind::Recv));
+    let apart = send.zip(receive).is_some_and(|(send, receive)| send.peer != receive.peer);
+    let cost = |op: &ReadyOp| &costs[op.shape as usize];
+    let plain = |op: &ReadyOp| cost(op).rendezvous && cost(op).overhead > 0 && is_playable(cost(op));
+    let others = step.len() > usize::from(send.is_some()) + usize::from(receive.is_some());
+    !apart && !others && step.iter().all(plain)
 }

@@ -88,7 +88,7 @@ impl Plan {
                     // What arrives costs what its send says.
                     let same =
                         send.tag == receive.tag && send.kind == Kind::Send && receive.kind == Kind::Recv;
-                    if !same || !is_playable(send) || !is_playable(receive) {
+                    if !same || send.rendezvous || !is_playable(send) || !is_playable(receive) {
                         return None;
                     }
                     let cost = MessageCost::new(send);

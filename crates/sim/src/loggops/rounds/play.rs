@@ -97,6 +97,21 @@ impl<'a> Ranks<'a> {
                 rank.cpu = rank.work(walks, start, works[op.shape as usize]);
             }
             Action::Post => rank.posted = rank.cpu,
+            Action::Request(slot) => {
+                arrivals[slot as usize] = rank.send(walks, &costs[op.shape as usize].request());
+            }
+            Action::Answer(slot) => {
+                let cost = costs[op.shape as usize];
+                rank.handle(walks, &cost.request(), arrivals[slot as usize]);
+                arrivals[slot as usize] = rank.cpu + cost.latency;
+            }
+            Action::SendData(slot) => {
+                rank.cpu = rank.cpu.max(arrivals[slot as usize]);
+                arrivals[slot as usize] = rank.send(walks, &costs[op.shape as usize]);
+            }
+            Action::HandleData(slot) => {
+                rank.handle(walks, &costs[op.shape as usize], arrivals[slot as usize]);
+            }
             Action::Handle { slot, more: false } if met.is_empty() => {
                 rank.handle(walks, &costs[op.shape as usize], arrivals[slot as usize]);
             }
