@@ -87,7 +87,7 @@ impl<P: Program, F: IdleTimes, W: Watch> Play<P, F> for Watched<'_, '_, P, W> {
             });
             match event.what {
                 What::Arriving => {
-                    meetings.arrive(me, &event, rank.posted.peek(envelope).map(|receive| receive.op))
+                    meetings.arrive(me, &event, rank.posted.peek(envelope).map(|receive| receive.op));
                 }
                 What::Recv => meetings.post(me, &event, rank.arrived.peek(envelope)),
                 What::Handling => (shown, receive) = (meetings.handle(me, &event), Some(event.op)),

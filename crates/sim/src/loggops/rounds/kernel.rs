@@ -103,9 +103,9 @@ trait Partners: Copy {
 }
 
 #[derive(Clone, Copy)]
-struct Nobody;
+struct NoMessage;
 
-impl Partners for Nobody {
+impl Partners for NoMessage {
     const EXIST: bool = false;
 
     fn skip(self, _: usize) -> Self {
@@ -182,7 +182,7 @@ fn play(pass: &Pass, walks: Option<&Walks<'_>>, times: Times<'_>, own: &mut Own<
     let Times { before, at, after } = times;
     let mine = &before[at..at + ranks];
     let Some(handling) = pass.handling else {
-        return some(pass, walks, mine, after, own.reborrow(), Nobody);
+        return some(pass, walks, mine, after, own.reborrow(), NoMessage);
     };
     match handling.peers {
         Peers::Xor(1) => some(pass, walks, mine, after, own.reborrow(), Near::<1> { all: before, at }),
@@ -257,11 +257,12 @@ fn vectors<const N: usize, const NOISE: bool, const GAPS: bool, P: Partners>(
     let (after, _) = after.as_chunks_mut::<N>();
     let count = after.len();
     let mine = &mine.as_chunks::<N>().0[..count];
-    let next = lanes::<i64, N>(own.next, count, NOISE);
-    let cursors = lanes::<Cursor, N>(own.cursors, count, NOISE);
-    let lost = lanes::<u64, N>(own.lost, count, NOISE);
-    let out = lanes::<i64, N>(own.out, count, GAPS);
-    let inward = lanes::<i64, N>(own.inward, count, GAPS);
+    let Own { next, cursors, lost, out, inward } = own;
+    let next = lanes::<i64, N>(next, count, NOISE);
+    let cursors = lanes::<Cursor, N>(cursors, count, NOISE);
+    let lost = lanes::<u64, N>(lost, count, NOISE);
+    let out = lanes::<i64, N>(out, count, GAPS);
+    let inward = lanes::<i64, N>(inward, count, GAPS);
 
     let handling = pass.handling.filter(|_| P::EXIST).map(|handling| handling.cost);
     let MessageCost { latency, overhead, gap, wire, .. } = handling.unwrap_or_default();

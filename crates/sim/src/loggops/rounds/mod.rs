@@ -56,7 +56,7 @@ impl Rounds {
             Self::Ordered(order) => order.ops.iter().map(|op| (longest(op, costs), 2)).fold((0, 0), sum),
         };
         let (factor, rest) = match run.noise {
-            Noise::Clocks(clocks) => walk::stretch(clocks),
+            Noise::Clocks(clocks) => walk::longest_delay(clocks),
             Noise::None | Noise::Window(_) => (1, 0),
         };
         let time = longest.0.saturating_mul(factor).saturating_add(longest.1.saturating_mul(rest));

@@ -36,7 +36,7 @@ pub(super) fn share(ranks: usize, threads: usize) -> usize {
 }
 
 impl Player<'_> {
-    /// Plays all iterations. `played` is told the number of passes so far, and may stop the run.
+    /// Plays all iterations. Calls `played` with the number of passes so far, which may stop the run.
     pub(super) fn play(
         &self,
         arrays: &mut Arrays,
@@ -52,7 +52,7 @@ impl Player<'_> {
             })
         };
         let Some((_, body)) = passes.split_last() else {
-            // Nobody waits for anybody.
+            // No rank waits for another.
             return (0..iterations).try_for_each(|_| list(&[*first], arrays));
         };
         list(&[*first], arrays)?;

@@ -61,8 +61,8 @@ pub(super) struct Plan {
     pub(super) has_gaps: bool,
 }
 
-/// Maximum number of passes of an iteration.
-const MAX_PASSES: u32 = 1 << 22;
+/// Maximum number of passes of an iteration: 30 MB.
+const MAX_PASSES: u32 = 1 << 18;
 
 impl Plan {
     /// All passes.

@@ -71,7 +71,7 @@ impl<'a> Ranks<'a> {
         }
     }
 
-    /// Plays an iteration. `played` is told the number of operations since it was last called.
+    /// Plays an iteration. Calls `played` with the number of operations since it was last called.
     pub(super) fn play(
         &mut self,
         order: &Order,

@@ -42,7 +42,7 @@ pub(super) struct Walks<'a> {
 pub(super) const NEVER: i64 = i64::MAX;
 
 /// How much longer than itself any work can take, as a factor; and by how much more than that, in nanoseconds.
-pub(super) fn stretch(clocks: &RankClocks) -> (u128, u128) {
+pub(super) fn longest_delay(clocks: &RankClocks) -> (u128, u128) {
     let clocks = || clocks.clocks().iter();
     let factor = clocks().map(|clock| clock.period().div_ceil(clock.useful_period())).max();
     (factor.unwrap_or(1).into(), clocks().map(|clock| clock.period()).max().unwrap_or(0).into())
