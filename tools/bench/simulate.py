@@ -7,6 +7,7 @@ import json
 import os
 import random
 import re
+import shutil
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
@@ -36,6 +37,7 @@ NOTES = [
     "A limit on a ratio is quell's figure over LogGOPSim's: 1/30 is 0.03333. Limits are on quell's own rules.",
     "Noise is one trace of 10,000 detours in 10 s, of which each rank begins at a place of its own.",
     "From memory quell has no file to read, as its users have none to write; LogGOPSim always has one.",
+    "quell's own runs handle messages in the call (`--progress call`); patterns from memory are then played in rounds.",
     "Without noise, by the same rules, all times of the last rank are equal; the benchmark fails where they are not.",
 ]
 
@@ -64,7 +66,8 @@ class Alone(NamedTuple):
 DISSEMINATION = ["--pattern", "dissemination", "--ranks", "64Ki", "--bytes", "8"]
 RING = ["--pattern", "allreduce-ring", "--ranks", "128", "--bytes", "1Mi", "--iterations", "16"]
 HALO = ["--pattern", "halo3d", "--ranks", "4096", "--bytes", "8Ki", "--iterations", "20"]
-PHASES = ["--pattern", "bsp", "--ranks", "64Ki", "--work", "1ms", "--inner", "allreduce", "--bytes", "8"]
+EACH_PHASE = ["--pattern", "bsp", "--work", "1ms", "--inner", "allreduce", "--bytes", "8"]
+PHASES = [*EACH_PHASE, "--ranks", "64Ki"]
 
 IN_MEMORY, FROM_FILE, PEER_NAME = "memory", "file", "LogGOPSim"
 COMPAT = ", --compat"
@@ -84,18 +87,36 @@ ALONE = [
         "dissemination, 1Mi ranks, noise",
         ["--pattern", "dissemination", "--ranks", "1Mi", "--bytes", "8", "--noise"],
         ROUNDS,
-        4,
+        0.2,
         500,
     ),
     Alone(
         "1,000 phases of 1 ms and an allreduce, 64Ki ranks, noise",
         [*PHASES, "--iterations", "1000", "--noise"],
         LONG_ROUNDS,
+        4,
         100,
     ),
+    Alone(
+        "100 phases of 1 ms and an allreduce, 1Mi ranks, noise",
+        [*EACH_PHASE, "--ranks", "1Mi", "--iterations", "100", "--noise"],
+        LONG_ROUNDS,
+        15,
+        500,
+    ),
+    Alone(
+        "10 phases of 1 ms and an allreduce, 64Ki ranks, noise, --progress async",
+        [*PHASES, "--iterations", "10", "--progress", "async", "--noise"],
+        LONG_ROUNDS,
+        4,
+    ),
 ]
-THREADED = [*PHASES, "--iterations", "100", "--noise"]
-LEAST_SPEEDUP = 1.6
+# Per rank and round, of the bare array loop's time.
+MOST_OF_LOOP = 3
+LOOP_RANKS, LOOP_ITERATIONS = 1 << 16, 500
+LOOPED = ["--pattern", "allreduce", "--ranks", str(LOOP_RANKS), "--iterations", str(LOOP_ITERATIONS), "--noise"]
+THREADED = [*PHASES, "--iterations", "1000", "--noise"]
+LEAST_SPEEDUP = 1.8
 
 
 class Peer(NamedTuple):
@@ -115,6 +136,7 @@ def measure(setting: Setting) -> Result:
         compare_with_peer(setting, result, schedule, noise, peer)
     for program in ALONE:
         alone(setting, result, program, noise)
+    array_loop(setting, result, noise)
     threads(setting, result, noise)
     return result
 
@@ -156,7 +178,7 @@ def compare_with_peer(setting: Setting, result: Result, schedule: Schedule, nois
     file = make(setting, result, schedule.pattern, peer)
     commands = {}
     for name, what in ((IN_MEMORY, schedule.pattern), (FROM_FILE, [str(file)])):
-        commands[name] = [*quell, *what, *options]
+        commands[name] = [*quell, *what, *options, "--progress", "call"]
         commands[name + COMPAT] = [*quell, *what, *options, "--compat"]
     if peer:
         of_noise = ["--noise-trace", str(noise)] if schedule.noise else []
@@ -227,6 +249,29 @@ def alone(setting: Setting, result: Result, program: Alone, noise: Path) -> None
         result.limits.append(Limit(f"{program.name}: peak memory", peak(ran), program.peak_mib, " MiB"))
 
 
+def array_loop(setting: Setting, result: Result, noise: Path) -> None:
+    """Rounds with noise, compared with a loop over arrays that does no more than add and compare."""
+    compiler = shutil.which("cc")
+    if not compiler:
+        result.notes.append("The bare array loop was left out: there is no `cc`.")
+        return
+    loop = setting.scratch / "array_loop"
+    source = Path(__file__).with_name("array_loop.c")
+    run([compiler, "-O3", "-march=native", "-o", str(loop), str(source)], TIMEOUT_S).checked()
+    commands = {
+        "loop": [str(loop), str(LOOP_RANKS), str(LOOP_ITERATIONS)],
+        "rounds": played(setting, LOOPED, noise, "1"),
+    }
+    children = rounds(setting, commands, setting.rounds or ROUNDS)
+    events = read_quell(children["rounds"][0].stdout).events
+    name = f"{LOOP_ITERATIONS} allreduces, 64Ki ranks"
+    for kind, of_kind in (("loop", "bare array loop"), ("rounds", "noise")):
+        result.rows.append(row(f"{name}: {of_kind}", children[kind], events))
+        result.commands.append(shown(setting, children[kind][0]))
+    ratio = cpu_s(children["rounds"]) / max(cpu_s(children["loop"]), 1e-9)
+    result.limits.append(Limit("rounds with noise: CPU time over the bare array loop's", ratio, MOST_OF_LOOP))
+
+
 def threads(setting: Setting, result: Result, noise: Path) -> None:
     """Wall time on one thread and on two."""
     if setting.other_cpu is None:
@@ -239,7 +284,7 @@ def threads(setting: Setting, result: Result, noise: Path) -> None:
     walls = {count: median(child.wall_s for child in ran) for count, ran in children.items()}
     events = read_quell(children["1"][0].stdout).events
     for count, ran in children.items():
-        result.rows.append(row(f"100 phases, {count} thread(s), {figure(walls[count])} s wall", ran, events))
+        result.rows.append(row(f"1,000 phases, {count} thread(s), {figure(walls[count])} s wall", ran, events))
         result.commands.append(shown(setting, ran[0]))
     result.limits.append(Limit("wall time of two threads over one's", walls["2"] / walls["1"], 1 / LEAST_SPEEDUP))
 

@@ -25,7 +25,7 @@ use rayon::prelude::*;
 
 use crate::{Progress, Stopped};
 
-pub use document::{MessageFacts, NoiseSource, Point, Prediction, SCHEMA, SyncName};
+pub use document::{MessageFacts, MessageProgress, NoiseSource, Point, Prediction, SCHEMA, SyncName};
 pub(crate) use interval::half_width_of_mean;
 pub use messages::Messages;
 pub(crate) use messages::culprits_of_messages;

@@ -1,12 +1,31 @@
 //! What ends a phase of a bulk-synchronous job: the slowest rank, or messages on a network.
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use quell_analysis::predict::Messages;
+use quell_sim::loggops::Rules;
 
 use crate::Usage;
 use crate::network::{self, NetArgs};
 use crate::pattern::OpText;
 use crate::size::Size;
+
+/// When a message that has arrived is handled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ProgressName {
+    /// When it arrives, as by an MPI with a progress thread.
+    Async,
+    /// Once its receive is posted, in the call that waits for it.
+    Call,
+}
+
+impl From<ProgressName> for Rules {
+    fn from(progress: ProgressName) -> Self {
+        match progress {
+            ProgressName::Async => Self::Physical,
+            ProgressName::Call => Self::Call,
+        }
+    }
+}
 
 /// The messages that end a phase, the same for every verb that has such a job.
 #[derive(Clone, Debug, Args)]
@@ -18,6 +37,10 @@ pub struct MessageArgs {
     /// Message size of --op, or size of each rank's part of it, in bytes [default: 8].
     #[arg(long, value_name = "SIZE")]
     pub bytes: Option<Size>,
+    /// When a message of --op is handled: `call`, once its receive is posted, as by most MPIs, or `async`, when it arrives, as with a
+    /// progress thread [default: call].
+    #[arg(long, value_name = "WHEN")]
+    pub progress: Option<ProgressName>,
 }
 
 impl MessageArgs {
@@ -27,15 +50,16 @@ impl MessageArgs {
     /// [`Usage`] for a network without messages, and for a file that holds no network.
     pub fn messages(&self, net: &NetArgs) -> Result<Option<Messages>, Usage> {
         let OpText::Pattern(op) = &self.op else {
-            return match self.bytes.is_some() || net.is_given() {
+            return match self.bytes.is_some() || self.progress.is_some() || net.is_given() {
                 true => Err(Usage(
-                    "--op max sends no messages: name an --op that does, or leave --bytes and the network out"
+                    "--op max sends no messages: name an --op that does, or leave --bytes, --progress and the network out"
                         .into(),
                 )),
                 false => Ok(None),
             };
         };
         let bytes = self.bytes.map_or(8, |size| size.0);
-        Ok(Some(Messages { op: op.clone(), bytes, network: network::from_args(net)? }))
+        let rules = self.progress.unwrap_or(ProgressName::Call).into();
+        Ok(Some(Messages { op: op.clone(), bytes, network: network::from_args(net)?, rules }))
     }
 }

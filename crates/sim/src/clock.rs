@@ -154,6 +154,11 @@ impl ProgressClock {
         if inside || begun > self.detours() { 0 } else { self.starts.keys()[begun] - t }
     }
 
+    /// Number of detours that begin at `t` or before, for a `t` below the period.
+    pub(crate) fn begun_by(&self, t: u64) -> usize {
+        self.starts.below(t + 1)
+    }
+
     /// The starts in `0..period` at which another detour joins those that hit `work`, ascending.
     ///
     /// [`ProgressClock::delay`] grows with the start only there. Between two of them it never grows: while

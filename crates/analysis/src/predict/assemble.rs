@@ -83,8 +83,11 @@ pub(super) fn assemble(
         schema: SCHEMA.to_owned(),
         quantum_ns: options.quantum.as_nanos(),
         op: messages.map_or_else(|| "max".to_owned(), |messages| messages.op.clone()),
-        network: messages
-            .map(|messages| MessageFacts { bytes: messages.bytes, net: messages.network.clone() }),
+        network: messages.map(|messages| MessageFacts {
+            bytes: messages.bytes,
+            net: messages.network.clone(),
+            progress: messages.rules.into(),
+        }),
         sync: options.sync.into(),
         phases: options.phases,
         seed: options.seed,

@@ -3,7 +3,7 @@
 use quell_recording::columns::{Columns, describe};
 use quell_recording::warning::typed_or_sentences;
 use quell_sim::SyncMode;
-use quell_sim::loggops::NamedNetwork;
+use quell_sim::loggops::{NamedNetwork, Rules};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -150,6 +150,29 @@ pub struct MessageFacts {
     pub bytes: u64,
     /// The cost of a message.
     pub net: NamedNetwork,
+    /// When a message is handled.
+    #[serde(default)]
+    pub progress: MessageProgress,
+}
+
+/// When a message that has arrived is handled by its rank.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum MessageProgress {
+    /// When it arrives, as by an MPI with a progress thread.
+    #[default]
+    Async,
+    /// Once its receive is posted, in the call that waits for it.
+    Call,
+}
+
+impl From<Rules> for MessageProgress {
+    fn from(rules: Rules) -> Self {
+        match rules {
+            Rules::Call => Self::Call,
+            Rules::Physical | Rules::Compatible => Self::Async,
+        }
+    }
 }
 
 impl NoiseSource {

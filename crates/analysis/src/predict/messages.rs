@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use quell_sim::loggops::{self, NamedNetwork, Noise, Place, Program as _, RankClocks, Rules, RunError};
+use quell_sim::loggops::{
+    self, NamedNetwork, Noise, Place, Program as _, RankClocks, Rules, RunError, Speed,
+};
 use quell_sim::pattern::{self, AnyPattern, Params, Steps};
 use quell_sim::{Draws, Node, ProgressClock, SyncMode};
 use rayon::prelude::*;
@@ -22,7 +24,7 @@ use super::{JobNoise, NodeNoise, Options, Point, PredictError, Prediction, Sampl
 /// Every rank works for a quantum, then takes its part in the pattern, then works again: no rank waits for anything but its own
 /// messages. So in a pattern in which no rank hears from all others (a broadcast, a halo exchange), fast ranks run
 /// ahead. Work and the CPU's part of messages go through the progress clock of the rank's CPU
-/// (`docs/reference/loggops.md`, the physical rules). A run of k phases takes as long as its last rank; the mean phase
+/// (`docs/reference/loggops.md`, the physical rules, with the progress that is asked for). A run of k phases takes as long as its last rank; the mean phase
 /// is that time over k, with noise and without, and the slowdown 100 × (with − without) / without.
 ///
 /// With [`SyncMode::Phase`] each phase is a run of its own, with all nodes at one place, a new one in each.
@@ -32,8 +34,8 @@ use super::{JobNoise, NodeNoise, Options, Point, PredictError, Prediction, Sampl
 /// resampled traces, a new one each (see [`predict`](super::predict)). If the means of runs of k phases have the variance v, chance alone
 /// gives those of k' phases v·k/k', which is taken out of the variance of the resampled runs.
 ///
-/// A scale may cost sixty million events, some three seconds of CPU time; three quarters of them are for resampled runs. Larger scales
-/// run fewer phases, then fewer runs, and below eight runs there is no interval. At least one phase always runs.
+/// A scale may cost some three seconds of CPU time; three quarters of them are for resampled runs. That is sixty million events, or
+/// billions where the messages are played in rounds. Larger scales run fewer phases, then fewer runs, and below eight runs there is no interval. At least one phase always runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Messages {
     /// The pattern's name in `quell_sim::pattern`.
@@ -42,14 +44,14 @@ pub struct Messages {
     pub bytes: u64,
     /// The cost of a message.
     pub network: NamedNetwork,
+    /// When a message is handled: the physical rules with either kind of progress.
+    pub rules: Rules,
 }
 
-/// Maximum cost of a scale, in events.
-const EFFORT: u64 = 60_000_000;
-/// Approximate time of an event, in nanoseconds.
-const NS_OF_EVENT: u64 = 50;
-/// Maximum cost of one phase, in events.
-const EFFORT_OF_ONE: u64 = 500_000_000;
+/// Maximum cost of a scale, in picoseconds of CPU time.
+const EFFORT_PS: u64 = 3_000_000_000_000;
+/// Maximum cost of one phase, in picoseconds.
+const EFFORT_OF_ONE_PS: u64 = 25_000_000_000_000;
 /// Maximum number of runs on the recorded traces, if there are that many phases, …
 const MOST_RUNS: u64 = 20;
 /// … of runs on resampled ones, …
@@ -57,11 +59,28 @@ const MOST_RESAMPLED: u64 = 40;
 /// … and minimum number of runs for an interval.
 const FEWEST_RUNS: u64 = interval::FEWEST as u64;
 
+impl Messages {
+    /// How fast a program with these messages is played.
+    fn speed(&self, program: &Steps<AnyPattern>) -> Result<Speed, PredictError> {
+        let run = loggops::Run {
+            net: self.network.network,
+            ranges: &self.network.ranges,
+            rules: self.rules,
+            noise: &Noise::None,
+            threads: 1,
+            progress: loggops::NO_PROGRESS,
+        };
+        Ok(loggops::speed(program, &run)?)
+    }
+}
+
 /// The runs of one scale.
 struct Scale {
     ranks: u32,
     /// Number of events of a phase.
     events: u64,
+    /// Approximate CPU time of an event, in picoseconds.
+    event_ps: u64,
     runs: Runs,
     /// The runs on resampled traces.
     resampled: Option<Runs>,
@@ -136,7 +155,7 @@ pub(super) fn predict(
 /// Number of runs of a scale whose critical path is examined.
 const WATCHED_RUNS: u64 = 4;
 
-/// The noise on the critical paths of some runs of each scale, the first of those that [`predict`] plays.
+/// The noise on the critical paths of some runs of each scale, which begin as those that [`predict`] plays.
 pub(crate) fn culprits_of_messages(
     nodes: &[NodeNoise],
     options: &Options,
@@ -145,7 +164,8 @@ pub(crate) fn culprits_of_messages(
     let clocks = Clocks::new(&super::clocks(nodes)?);
     let engine = Engine { options, messages, tick: loggops::NO_PROGRESS };
     let of_scale = |&ranks: &u64| {
-        let scale = scale(options, messages, ranks)?;
+        // Each event is watched, so these runs are as long as the event-by-event engine can afford.
+        let scale = scale_at(options, messages, ranks, Speed::Events)?;
         let runs = (0..scale.runs.count.min(WATCHED_RUNS)).into_par_iter();
         let hits = runs.map(|number| engine.culprits(&scale, &clocks, number));
         Ok(hits.collect::<Result<Vec<_>, PredictError>>()?.concat())
@@ -155,25 +175,37 @@ pub(crate) fn culprits_of_messages(
 
 /// The part of the request that a scale can afford.
 fn scale(options: &Options, messages: &Messages, ranks: u64) -> Result<Scale, PredictError> {
-    let params = Params {
+    let one = pattern::by_name("bsp", &params(options, messages, ranks))?;
+    scale_at(options, messages, ranks, messages.speed(&one)?)
+}
+
+/// A phase of a scale.
+fn params(options: &Options, messages: &Messages, ranks: u64) -> Params {
+    Params {
         ranks: ranks as u32,
         bytes: messages.bytes,
         work_ns: options.quantum.as_nanos(),
         inner: Some(messages.op.clone()),
         ..Params::default()
-    };
+    }
+}
+
+/// The part that a scale can afford at a speed.
+fn scale_at(options: &Options, messages: &Messages, ranks: u64, speed: Speed) -> Result<Scale, PredictError> {
+    let params = params(options, messages, ranks);
     let one = pattern::by_name("bsp", &params)?;
     let events = one.totals().map_or(u64::MAX, |(operations, sends)| operations.saturating_add(sends)).max(1);
-    if events > EFFORT_OF_ONE {
-        let (op, most) = (messages.op.clone(), EFFORT_OF_ONE);
+    let event_ps = speed.event_ps();
+    if events.saturating_mul(event_ps) > EFFORT_OF_ONE_PS {
+        let (op, most) = (messages.op.clone(), EFFORT_OF_ONE_PS / event_ps);
         return Err(PredictError::TooLarge { op, ranks, events, most });
     }
-    let affordable = EFFORT / options.effort_divisor.max(1) / events;
+    let affordable = EFFORT_PS / event_ps / options.effort_divisor.max(1) / events;
     let runs = Runs::new((affordable / 4).clamp(1, options.phases), MOST_RUNS, options, &params)?;
     let resamples = options.replicates > 0 && runs.count >= FEWEST_RUNS;
     let most = options.replicates.min(MOST_RESAMPLED);
     let resampled = resamples.then(|| Runs::new(affordable / 4 * 3, most, options, &params)).transpose()?;
-    Ok(Scale { ranks: ranks as u32, events, runs, resampled })
+    Ok(Scale { ranks: ranks as u32, events, event_ps, runs, resampled })
 }
 
 impl Scale {
@@ -196,11 +228,12 @@ impl Scale {
 
 /// Approximate CPU time of all scales, in nanoseconds.
 pub(super) fn cost_ns(options: &Options, messages: &Messages) -> Result<u64, PredictError> {
-    let mut events = 0u64;
+    let mut ns = 0u64;
     for &ranks in &options.ranks {
-        events = events.saturating_add(scale(options, messages, ranks)?.all_events());
+        let scale = scale(options, messages, ranks)?;
+        ns = ns.saturating_add(scale.all_events().saturating_mul(scale.event_ps) / 1000);
     }
-    Ok(events.saturating_mul(NS_OF_EVENT))
+    Ok(ns)
 }
 
 /// The progress clocks of all nodes, shared by the runs.
@@ -276,7 +309,7 @@ impl Engine<'_> {
         let seed = Draws::new(self.options.seed, &[stream::BATCHES]).at(number);
         let places = clocks.place(scale.ranks, self.options, Draws::new(seed, &[stream::PHASES]).at(0))?;
         let (noise, progress) = (Noise::Clocks(places), loggops::NO_PROGRESS);
-        let (net, rules) = (&self.messages.network, Rules::Physical);
+        let (net, rules) = (&self.messages.network, self.messages.rules);
         let run = loggops::Run {
             net: net.network,
             ranges: &net.ranges,
@@ -297,7 +330,7 @@ impl Engine<'_> {
         let run = loggops::Run {
             net: self.messages.network.network,
             ranges: &self.messages.network.ranges,
-            rules: Rules::Physical,
+            rules: self.messages.rules,
             noise,
             threads,
             progress: &tell,

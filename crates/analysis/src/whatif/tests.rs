@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use quell_recording::{Cpu, Nanos, Trace};
 use quell_sim::Model;
-use quell_sim::loggops::Network;
+use quell_sim::loggops::{Network, Rules};
 
 use super::*;
 use crate::attribution::fixture::{detour, recording, steal, task, tick, trace};
@@ -99,7 +99,7 @@ fn messages_split_and_add_up_too() {
     let node = [built()];
     let net = Network::default();
     let network = net.into();
-    let messages = predict::Messages { op: "allreduce".into(), bytes: 8, network };
+    let messages = predict::Messages { op: "allreduce".into(), bytes: 8, network, rules: Rules::Physical };
     let job = Job::Phases(Options { messages: Some(messages), phases: 40, ..options(&[64]) });
     let costs = costs(&node, &job, 2, &|_, _| ()).unwrap();
     let parts: f64 = costs.sources.iter().map(|one| one.costs[0].part_percent).sum();

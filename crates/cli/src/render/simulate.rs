@@ -1,6 +1,6 @@
 //! Renders a simulation as text for a terminal.
 
-use quell_analysis::predict::NoiseSource;
+use quell_analysis::predict::{MessageProgress, NoiseSource};
 use quell_analysis::whatif::culprits::CulpritFacts;
 use quell_recording::columns::Columns;
 use quell_request::simulate::document::{NoiseFacts, RulesName, Simulation, StartName};
@@ -50,6 +50,9 @@ fn culprits(facts: &CulpritFacts) -> String {
 fn heading(simulation: &Simulation) -> String {
     let rules = match simulation.rules {
         RulesName::Compatible => "LogGOPSim's rules",
+        RulesName::Physical if simulation.progress == Some(MessageProgress::Call) => {
+            "physical rules, progress in the call"
+        }
         RulesName::Physical => "physical rules",
     };
     let parameters =

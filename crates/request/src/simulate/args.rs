@@ -6,6 +6,7 @@ use clap::Args;
 use quell_recording::Nanos;
 
 use crate::WhatIfArgs;
+use crate::messages::ProgressName;
 use crate::network::NetArgs;
 use crate::pattern::PatternArgs;
 
@@ -21,6 +22,10 @@ pub struct SimulateArgs {
     /// Use LogGOPSim's rules, exact to the nanosecond, for noise too. By default, quell uses rules that hold on real machines.
     #[arg(long)]
     pub compat: bool,
+    /// When a message is handled: `call`, once its receive is posted, as by most MPIs, or `async`, when it arrives, as with a progress
+    /// thread [default: call for a pattern, async for a schedule].
+    #[arg(long, value_name = "WHEN", conflicts_with = "compat")]
+    pub progress: Option<ProgressName>,
     /// Noise: a recording, a netgauge or CSV file, or a model in TOML. Several are assigned to the nodes of one machine in turn.
     #[arg(long, value_name = "FILE")]
     pub noise: Vec<PathBuf>,

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use quell_analysis::Warning;
-use quell_analysis::predict::NoiseSource;
+use quell_analysis::predict::{MessageProgress, NoiseSource};
 use quell_analysis::stats::nearest_rank;
 use quell_analysis::whatif::culprits::CulpritFacts;
 
@@ -28,6 +28,8 @@ pub struct Simulation {
     pub parameters: Option<BTreeMap<String, String>>,
     /// The rules of the simulation.
     pub rules: RulesName,
+    /// When a message is handled; null under LogGOPSim's rules, which have their own.
+    pub progress: Option<MessageProgress>,
     /// The network.
     pub net: NamedNetwork,
     /// Seed of the offsets in the noise trace; equal seeds give bit-identical results.
@@ -74,7 +76,7 @@ impl From<Rules> for RulesName {
     fn from(rules: Rules) -> Self {
         match rules {
             Rules::Compatible => Self::Compatible,
-            Rules::Physical => Self::Physical,
+            Rules::Physical | Rules::Call => Self::Physical,
         }
     }
 }

@@ -30,7 +30,9 @@ use quell_analysis::whatif::culprits::CulpritFacts;
 /// [`Usage`] for a file that holds no network.
 pub fn network(args: &SimulateArgs) -> Result<NamedNetwork, Usage> {
     match &args.schedule {
-        Some(schedule) if noise::rules(args) == Rules::Physical => network::for_schedule(&args.net, schedule),
+        Some(schedule) if noise::rules(args) != Rules::Compatible => {
+            network::for_schedule(&args.net, schedule)
+        }
         _ => network::from_args(&args.net),
     }
 }
@@ -98,7 +100,7 @@ pub fn play<P: Program>(
     let net = network(args)?;
     let mut simulation = begin(program, about, args, net.clone());
     // LogGOPSim does not check a schedule before it runs it.
-    let looked_at = about.schedule.filter(|_| noise::rules(args) == Rules::Physical);
+    let looked_at = about.schedule.filter(|_| noise::rules(args) != Rules::Compatible);
     let errors = looked_at.map(|(schedule, source)| program::errors(schedule, source)).transpose()?;
     if let Some(errors) = errors.flatten() {
         let failure = Some(errors.to_string());
@@ -158,6 +160,7 @@ fn begin<P: Program>(program: &P, about: &About<'_>, args: &SimulateArgs, net: N
         program: about.name.clone(),
         parameters: about.parameters.clone(),
         rules: noise::rules(args).into(),
+        progress: (!args.compat).then(|| noise::rules(args).into()),
         net,
         seed: args.seed,
         ranks: program.ranks(),

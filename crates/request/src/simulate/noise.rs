@@ -41,13 +41,18 @@ pub fn from_args(args: &SimulateArgs, ranks: u32) -> anyhow::Result<Given> {
     let offsets = args.offsets.as_deref().map(|path| offsets(path, ranks)).transpose()?;
     match rules(args) {
         Rules::Compatible => compatible(args, ranks, offsets),
-        Rules::Physical => physical(args, ranks, offsets),
+        Rules::Physical | Rules::Call => physical(args, ranks, offsets),
     }
 }
 
 /// The requested rules.
 pub fn rules(args: &SimulateArgs) -> Rules {
-    if args.compat { Rules::Compatible } else { Rules::Physical }
+    match args.progress {
+        _ if args.compat => Rules::Compatible,
+        Some(progress) => progress.into(),
+        None if args.pattern.is_some() => Rules::Call,
+        None => Rules::Physical,
+    }
 }
 
 /// Noise under LogGOPSim's rules: one trace for all ranks, whichever CPU it was recorded on.

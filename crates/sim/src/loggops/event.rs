@@ -14,6 +14,8 @@ pub(super) enum What {
     Send,
     Recv,
     Calc,
+    /// A message that met its receive, under progress in the call. `who` is its sender, `shape` that of the send, `op` the receive.
+    Handling,
     /// A message to this rank, or the request of a rendezvous. `who` is its sender, `op` and `shape` are those of the send.
     Message,
     /// A message whose CPU and interface are not known yet; they are determined when it arrives.
@@ -30,7 +32,7 @@ impl What {
     /// Whether it occupies a CPU.
     #[inline(always)]
     pub(super) fn is_busy(self) -> bool {
-        matches!(self, Self::Send | Self::Calc | Self::Message | Self::Answer | Self::Data)
+        matches!(self, Self::Send | Self::Calc | Self::Handling | Self::Message | Self::Answer | Self::Data)
     }
 
     /// The time from which all that such an event uses is free.
@@ -38,7 +40,7 @@ impl What {
     fn free_from(self, free: &impl IdleTimes, cpu: u8, nic: u8) -> u64 {
         match self {
             Self::Send | Self::Answer => free.cpu(cpu).max(free.out(nic)),
-            Self::Message | Self::Data => free.cpu(cpu).max(free.inward(nic)),
+            Self::Handling | Self::Message | Self::Data => free.cpu(cpu).max(free.inward(nic)),
             Self::Calc => free.cpu(cpu),
             Self::Recv | Self::Arriving | Self::DataArriving => 0,
         }

@@ -17,11 +17,15 @@ impl Layout {
 pub(super) trait IdleTimes: Send {
     /// Whether there is only one CPU and one interface.
     const SINGLE: bool;
+    /// Whether messages are handled only in a call, and a call that waits for its interface holds its CPU.
+    const IN_CALL: bool = false;
 
     /// All are free from 0 on.
     fn new(layout: Layout) -> Self;
     fn cpu(&self, cpu: u8) -> u64;
+    /// The time before which nothing is sent through an interface; what waits for it does not hold a CPU.
     fn out(&self, nic: u8) -> u64;
+    /// The same for what is received.
     fn inward(&self, nic: u8) -> u64;
     fn cpu_mut(&mut self, cpu: u8) -> &mut u64;
     fn out_mut(&mut self, nic: u8) -> &mut u64;
@@ -123,5 +127,54 @@ impl IdleTimes for Several {
 
     fn finish(&self) -> u64 {
         self.cpus.iter().copied().max().unwrap_or(0)
+    }
+}
+
+/// The same times under progress in the call: an operation starts when its CPU is free, and waits for its interface while it
+/// holds the CPU.
+#[derive(Debug)]
+pub(super) struct InCall<F>(F);
+
+impl<F: IdleTimes> IdleTimes for InCall<F> {
+    const SINGLE: bool = F::SINGLE;
+    const IN_CALL: bool = true;
+
+    fn new(layout: Layout) -> Self {
+        Self(F::new(layout))
+    }
+
+    #[inline(always)]
+    fn cpu(&self, cpu: u8) -> u64 {
+        self.0.cpu(cpu)
+    }
+
+    #[inline(always)]
+    fn out(&self, _: u8) -> u64 {
+        0
+    }
+
+    #[inline(always)]
+    fn inward(&self, _: u8) -> u64 {
+        0
+    }
+
+    #[inline(always)]
+    fn cpu_mut(&mut self, cpu: u8) -> &mut u64 {
+        self.0.cpu_mut(cpu)
+    }
+
+    #[inline(always)]
+    fn out_mut(&mut self, nic: u8) -> &mut u64 {
+        self.0.out_mut(nic)
+    }
+
+    #[inline(always)]
+    fn inward_mut(&mut self, nic: u8) -> &mut u64 {
+        self.0.inward_mut(nic)
+    }
+
+    #[inline(always)]
+    fn finish(&self) -> u64 {
+        self.0.finish()
     }
 }

@@ -103,23 +103,40 @@ impl Queue {
     }
 }
 
-/// Receives whose rendezvous sends its data. Most programs have none, so their ranks stay small.
+/// The rendezvous of a rank. Most programs have none, so their ranks stay small.
 #[derive(Debug, Default)]
-pub(super) struct Granted(Option<Box<Queue>>);
+pub(super) struct Granted(Option<Box<Rendezvous>>);
+
+#[derive(Debug, Default)]
+struct Rendezvous {
+    /// Receives whose rendezvous sends its data.
+    granted: Queue,
+    /// Under progress in the call: requests that met their receive and are not handled yet.
+    requested: Queue,
+}
 
 impl Granted {
     pub(super) fn push(&mut self, entry: Entry) {
-        self.0.get_or_insert_default().push(entry);
+        self.0.get_or_insert_default().granted.push(entry);
     }
 
     /// The first match, which stays.
     pub(super) fn peek(&self, envelope: Envelope) -> Option<Entry> {
-        self.0.as_ref()?.peek(envelope)
+        self.0.as_ref()?.granted.peek(envelope)
     }
 
     /// Removes the first match.
     pub(super) fn take(&mut self, envelope: Envelope) -> Option<Entry> {
-        self.0.as_mut()?.take(envelope)
+        self.0.as_mut()?.granted.take(envelope)
+    }
+
+    pub(super) fn push_request(&mut self, entry: Entry) {
+        self.0.get_or_insert_default().requested.push(entry);
+    }
+
+    /// Removes the first request that matches.
+    pub(super) fn take_request(&mut self, envelope: Envelope) -> Option<Entry> {
+        self.0.as_mut()?.requested.take(envelope)
     }
 }
 

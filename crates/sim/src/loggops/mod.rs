@@ -14,6 +14,7 @@ mod play;
 mod prefetch;
 mod program;
 mod rank;
+mod rounds;
 mod stuck;
 mod watch;
 mod windows;
@@ -24,10 +25,13 @@ pub use network::{NamedNetwork, Network, PerByte, SizeRange};
 pub use noise::{Noise, NoiseError, Place, RankClocks, Start, WindowNoise};
 pub use outcome::{Outcome, RunError, Stuck, Waiting};
 pub(crate) use prefetch::prefetch;
-pub use program::{ANY, Kind, Program, ReadyOp, ReadyTrigger, Shape, Shapes};
+pub use program::{
+    ANY, Kind, Peers, Program, ReadyOp, ReadyTrigger, Shape, Shapes, StepProgram, UniformStep,
+};
+pub use rounds::{Speed, speed};
 pub use watch::{Activity, Culprits, Hit, Slice, Timeline, run_for_culprits, run_for_timeline};
 
-use free::{IdleTimes, Several, Single};
+use free::{IdleTimes, InCall, Several, Single};
 use global::Global;
 
 /// The rules for ranks and messages.
@@ -35,9 +39,11 @@ use global::Global;
 pub enum Rules {
     /// Those of LogGOPSim, nanosecond for nanosecond.
     Compatible,
-    /// Those of a real machine.
+    /// Those of a real machine that handles a message when it arrives, as an MPI with asynchronous progress does.
     #[default]
     Physical,
+    /// The physical rules with progress in the call: a message is handled once its receive is posted.
+    Call,
 }
 
 /// How to run a program.
@@ -69,16 +75,25 @@ impl std::fmt::Debug for Run<'_> {
     }
 }
 
-/// Plays a program to its end.
+/// Plays a program to its end: in rounds where it has them ([`Rules::Call`]), or else event by event. The result is the same.
 ///
 /// # Errors
 /// When the noise does not fit the program or the rules, a peer is out of range, or times overflow.
 pub fn run<P: Program>(program: &P, run: &Run<'_>) -> Result<Outcome, RunError> {
+    match rounds::run(program, run)? {
+        Some(outcome) => Ok(outcome),
+        None => run_by_events(program, run),
+    }
+}
+
+/// Plays a program event by event.
+fn run_by_events<P: Program>(program: &P, run: &Run<'_>) -> Result<Outcome, RunError> {
     let context = play::Context::new(program, run)?;
-    if context.layout.is_single() {
-        run_on::<P, Single>(context, run)
-    } else {
-        run_on::<P, Several>(context, run)
+    match (run.rules, context.layout.is_single()) {
+        (Rules::Compatible | Rules::Physical, true) => run_on::<P, Single>(context, run),
+        (Rules::Compatible | Rules::Physical, false) => run_on::<P, Several>(context, run),
+        (Rules::Call, true) => run_on::<P, InCall<Single>>(context, run),
+        (Rules::Call, false) => run_on::<P, InCall<Several>>(context, run),
     }
 }
 
@@ -92,7 +107,7 @@ fn run_on<P: Program, F: IdleTimes>(
             let layout = context.layout;
             Global::<P, F, _>::new(program, &play::Compatible(context), layout, true).run(run)?
         }
-        Rules::Physical => {
+        Rules::Physical | Rules::Call => {
             let (layout, reach) = (context.layout, reach(&context));
             physically(program, &play::Physical(context), layout, reach, run)?
         }
@@ -134,23 +149,32 @@ fn outcome<P: Program, F: IdleTimes>(
     }
 }
 
-/// Plays under the physical rules and passes each event to `watch`.
+/// Plays under the physical rules, with either kind of progress, and passes each event to `watch`.
 fn run_watched<P: Program, W: watch::Watch>(
     program: &P,
     run: &Run<'_>,
     watch: &mut W,
 ) -> Result<Outcome, RunError> {
-    let run = Run { rules: Rules::Physical, threads: 1, ..*run };
+    let rules = if run.rules == Rules::Call { Rules::Call } else { Rules::Physical };
+    let run = Run { rules, threads: 1, ..*run };
     let context = play::Context::new(program, &run)?;
-    let (layout, reach) = (context.layout, reach(&context));
-    let rules = watch::Watched::new(play::Physical(context), watch);
-    if layout.is_single() {
-        let played = physically::<P, Single, _>(program, &rules, layout, reach, &run)?;
-        Ok(outcome(program, played, &run))
-    } else {
-        let played = physically::<P, Several, _>(program, &rules, layout, reach, &run)?;
-        Ok(outcome(program, played, &run))
+    match (rules == Rules::Call, context.layout.is_single()) {
+        (false, true) => watched_on::<P, Single, W>(context, &run, watch),
+        (false, false) => watched_on::<P, Several, W>(context, &run, watch),
+        (true, true) => watched_on::<P, InCall<Single>, W>(context, &run, watch),
+        (true, false) => watched_on::<P, InCall<Several>, W>(context, &run, watch),
     }
+}
+
+fn watched_on<P: Program, F: IdleTimes, W: watch::Watch>(
+    context: play::Context<'_, P>,
+    run: &Run<'_>,
+    watch: &mut W,
+) -> Result<Outcome, RunError> {
+    let (program, layout, reach) = (context.program, context.layout, reach(&context));
+    let rules = watch::Watched::new(play::Physical(context), watch);
+    let played = physically::<P, F, _>(program, &rules, layout, reach, run)?;
+    Ok(outcome(program, played, run))
 }
 
 /// Locks a mutex even if it is poisoned: no data that a lock guards here is ever left half written.

@@ -26,11 +26,11 @@ pub(super) struct Cost {
     /// L, o and g of its size.
     pub(super) latency: u64,
     pub(super) overhead: u64,
-    gap: u64,
+    pub(super) gap: u64,
     /// CPU time of its bytes.
-    cpu_bytes: u64,
+    pub(super) cpu_bytes: u64,
     /// Wire time of its bytes.
-    wire_bytes: u64,
+    pub(super) wire_bytes: u64,
 }
 
 /// The effects of one event. Reused from event to event to avoid allocations.

@@ -143,6 +143,57 @@ pub trait Program: Sync {
         0
     }
 
+    /// The program as steps, if it is no more than that.
+    fn in_steps(&self) -> Option<&dyn StepProgram> {
+        None
+    }
+
     /// Number of operations of a rank that were never freed.
     fn unfreed(&self, rank: u32, state: &Self::Rank) -> u64;
+}
+
+/// A program in which each rank goes through steps, one after the other, and repeats them. The operations of a step become free when all of
+/// the step before are done.
+pub trait StepProgram {
+    /// Number of times that each rank goes through its steps.
+    fn iterations(&self) -> u32;
+
+    /// Number of operations of all ranks together in one iteration, and of the sends among them; `None` if they were not counted.
+    fn iteration_totals(&self) -> Option<(u64, u64)>;
+
+    /// Number of steps of a rank.
+    fn rank_steps(&self, rank: u32) -> u32;
+
+    /// Adds the operations of a rank in a step, all ready at 0.
+    fn step(&self, rank: u32, step: u32, ops: &mut Vec<ReadyOp>);
+
+    /// What every rank does in a step, if all do the same.
+    fn uniform_step(&self, step: u32) -> Option<UniformStep>;
+}
+
+/// What all ranks do in a step that is the same for all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UniformStep {
+    /// Nothing.
+    Idle,
+    /// Work of this shape.
+    Calc(u32),
+    /// A send to one partner and a receive from one.
+    Exchange {
+        /// The partners.
+        peers: Peers,
+        /// The shape of the send.
+        sent: u32,
+        /// The shape of the receive.
+        received: u32,
+    },
+}
+
+/// Who exchanges messages with whom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Peers {
+    /// Each rank with the one whose number differs in these bits. The number of ranks is a power of two.
+    Xor(u32),
+    /// Each rank sends to the one this far after it, and receives from the one this far before it, on a ring of all ranks.
+    Ahead(u32),
 }

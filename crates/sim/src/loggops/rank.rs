@@ -25,7 +25,7 @@ pub(super) struct Rank<S, F> {
     /// Receives without a message, and messages without a receive.
     pub(super) posted: Queue,
     pub(super) arrived: Queue,
-    /// Receives that wait for the data of a rendezvous, by sender and send.
+    /// Receives that wait for the data of a rendezvous, by sender and send, and requests that wait for their handling, by sender and receive.
     pub(super) granted: Granted,
 }
 

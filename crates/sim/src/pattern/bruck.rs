@@ -1,7 +1,7 @@
 //! Bruck's allgather and alltoall.
 
 use super::dissemination::{ahead, behind, rounds};
-use super::{Params, Pattern, PatternError, StepOps};
+use super::{Params, Pattern, PatternError, Peers, StepOps, UniformStep};
 use crate::loggops::Shape;
 
 /// Bruck's algorithms (Bruck, Ho, Kipnis, Upfal & Weathersby, "Efficient algorithms for all-to-all communications in
@@ -64,6 +64,11 @@ impl Pattern for Bruck {
         let (above, below) = (ahead(rank, 1 << step, self.ranks), behind(rank, 1 << step, self.ranks));
         let (to, from) = if self.down { (below, above) } else { (above, below) };
         ops.exchange(to, 2 * step, from, 2 * step + 1);
+    }
+
+    fn uniform_step(&self, step: u32) -> Option<UniformStep> {
+        let distance = if self.down { self.ranks - (1 << step) } else { 1 << step };
+        Some(UniformStep::Exchange { peers: Peers::Ahead(distance), sent: 2 * step, received: 2 * step + 1 })
     }
 
     fn totals(&self) -> Option<(u64, u64)> {

@@ -1,7 +1,7 @@
 //! Bulk-synchronous loops: work, then a collective.
 
 use super::ops::Part;
-use super::{AnyPattern, Params, Pattern, PatternError, StepOps};
+use super::{AnyPattern, Params, Pattern, PatternError, StepOps, UniformStep};
 use crate::loggops::Shape;
 
 /// Work on every rank, then another pattern: a superstep of the bulk-synchronous model (Valiant, "A bridging model for
@@ -50,6 +50,19 @@ impl Pattern for Bsp {
         } else if self.work {
             ops.calc(0);
         }
+    }
+
+    fn uniform_step(&self, step: u32) -> Option<UniformStep> {
+        let Some(step) = step.checked_sub(1) else {
+            return Some(if self.work { UniformStep::Calc(0) } else { UniformStep::Idle });
+        };
+        Some(match self.inner.uniform_step(step)? {
+            UniformStep::Idle => UniformStep::Idle,
+            UniformStep::Calc(shape) => UniformStep::Calc(shape + 1),
+            UniformStep::Exchange { peers, sent, received } => {
+                UniformStep::Exchange { peers, sent: sent + 1, received: received + 1 }
+            }
+        })
     }
 
     fn totals(&self) -> Option<(u64, u64)> {

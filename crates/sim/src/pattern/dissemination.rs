@@ -1,6 +1,6 @@
 //! The dissemination barrier, with one or several messages per round.
 
-use super::{Params, Pattern, StepOps};
+use super::{Params, Pattern, Peers, StepOps, UniformStep};
 use crate::loggops::Shape;
 
 const SEND: u32 = 0;
@@ -63,6 +63,10 @@ impl Pattern for Dissemination {
     fn step(&self, rank: u32, _: u32, step: u32, ops: &mut StepOps<'_>) {
         let distance = 1 << step;
         ops.exchange(ahead(rank, distance, self.ranks), SEND, behind(rank, distance, self.ranks), RECV);
+    }
+
+    fn uniform_step(&self, step: u32) -> Option<UniformStep> {
+        Some(UniformStep::Exchange { peers: Peers::Ahead(1 << step), sent: SEND, received: RECV })
     }
 
     fn totals(&self) -> Option<(u64, u64)> {

@@ -43,7 +43,7 @@ mod sweep;
 mod training;
 mod unroll;
 
-use crate::loggops::Shape;
+use crate::loggops::{Peers, Shape, UniformStep};
 pub use grid::balanced;
 use list::names;
 pub use list::{Entry, LIST};
@@ -81,6 +81,11 @@ pub trait Pattern: Send + Sync {
 
     /// Adds the operations of a rank in a step: none if it has no part in it.
     fn step(&self, rank: u32, lane: u32, step: u32, ops: &mut StepOps<'_>);
+
+    /// What every rank does in a step, if all do the same; `None` if they differ. Only patterns with one lane have it.
+    fn uniform_step(&self, _step: u32) -> Option<UniformStep> {
+        None
+    }
 
     /// Number of operations of all ranks together in one iteration, and of the sends among them; `None` if
     /// there are too many to count.

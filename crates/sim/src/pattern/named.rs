@@ -16,7 +16,7 @@ use super::ring::Ring;
 use super::scan::Scan;
 use super::sweep::Sweep;
 use super::training::Training;
-use super::{Params, Pattern, PatternError, StepOps, Steps};
+use super::{Params, Pattern, PatternError, StepOps, Steps, UniformStep};
 use crate::loggops::Shape;
 
 /// Declares the named patterns, and forwards each method to the pattern at hand.
@@ -58,6 +58,10 @@ macro_rules! any_pattern {
             #[inline]
             fn step(&self, rank: u32, lane: u32, step: u32, ops: &mut StepOps<'_>) {
                 match &self.0 { $(Kind::$kind(pattern) => pattern.step(rank, lane, step, ops),)* }
+            }
+
+            fn uniform_step(&self, step: u32) -> Option<UniformStep> {
+                match &self.0 { $(Kind::$kind(pattern) => pattern.uniform_step(step),)* }
             }
 
             fn totals(&self) -> Option<(u64, u64)> {

@@ -1,7 +1,7 @@
 //! Alltoall by pairwise exchange.
 
 use super::dissemination::{ahead, behind};
-use super::{Params, Pattern, StepOps};
+use super::{Params, Pattern, Peers, StepOps, UniformStep};
 use crate::loggops::Shape;
 
 const SEND: u32 = 0;
@@ -46,6 +46,13 @@ impl Pattern for Pairwise {
             (ahead(rank, distance, self.ranks), behind(rank, distance, self.ranks))
         };
         ops.exchange(to, SEND, from, RECV);
+    }
+
+    fn uniform_step(&self, step: u32) -> Option<UniformStep> {
+        let distance = step + 1;
+        let both = self.ranks.is_power_of_two();
+        let peers = if both { Peers::Xor(distance) } else { Peers::Ahead(distance) };
+        Some(UniformStep::Exchange { peers, sent: SEND, received: RECV })
     }
 
     fn totals(&self) -> Option<(u64, u64)> {

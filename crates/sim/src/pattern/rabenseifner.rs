@@ -1,7 +1,7 @@
 //! Rabenseifner's allreduce.
 
 use super::fold::{Fold, Role, Round};
-use super::{Params, Pattern, StepOps};
+use super::{Params, Pattern, Peers, StepOps, UniformStep};
 use crate::loggops::Shape;
 
 /// Shapes of a message of all bytes, followed by those of each round.
@@ -100,6 +100,25 @@ impl Pattern for Rabenseifner {
             (Role::In { number, .. }, Round::Inside(round)) => self.inside(number, round, combines, ops),
             (role, round) => role.at_end(round, combines, [SEND, RECV, REDUCE], ops),
         }
+    }
+
+    fn uniform_step(&self, step: u32) -> Option<UniformStep> {
+        if self.fold.rest > 0 || self.larger > 0 {
+            return None;
+        }
+        let (round, rounds) = (step >> self.reduces, self.fold.rounds);
+        let bit = if round < rounds { round } else { 2 * rounds - 1 - round };
+        // All chunks have the second of the three sizes.
+        let shape = FIRST + bit * PER_ROUND + 1;
+        Some(match step & self.reduces {
+            0 => UniformStep::Exchange {
+                peers: Peers::Xor(1 << bit),
+                sent: shape + SEND * SIZES,
+                received: shape + RECV * SIZES,
+            },
+            _ if round < rounds => UniformStep::Calc(shape + REDUCE * SIZES),
+            _ => UniformStep::Idle,
+        })
     }
 
     fn totals(&self) -> Option<(u64, u64)> {

@@ -1,7 +1,7 @@
 //! Allreduce by recursive doubling.
 
 use super::fold::{Fold, Role, Round};
-use super::{Params, Pattern, StepOps};
+use super::{Params, Pattern, Peers, StepOps, UniformStep};
 use crate::loggops::Shape;
 
 const SEND: u32 = 0;
@@ -55,6 +55,18 @@ impl Pattern for RecursiveDoubling {
             }
             (role, round) => role.at_end(round, combines, [SEND, RECV, REDUCE], ops),
         }
+    }
+
+    fn uniform_step(&self, step: u32) -> Option<UniformStep> {
+        // With a rest, ranks before and after the rounds do different things.
+        (self.fold.rest == 0).then_some(match step & self.reduces {
+            0 => UniformStep::Exchange {
+                peers: Peers::Xor(1 << (step >> self.reduces)),
+                sent: SEND,
+                received: RECV,
+            },
+            _ => UniformStep::Calc(REDUCE),
+        })
     }
 
     fn totals(&self) -> Option<(u64, u64)> {

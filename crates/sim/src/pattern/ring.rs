@@ -1,7 +1,7 @@
 //! Collectives on a ring: reduce-scatter, allgather, and allreduce as one followed by the other.
 
 use super::dissemination::{ahead, behind};
-use super::{Params, Pattern, StepOps};
+use super::{Params, Pattern, Peers, StepOps, UniformStep};
 use crate::loggops::Shape;
 
 /// Shapes of a chunk that is one byte larger than the others, and of one that is not.
@@ -99,6 +99,15 @@ impl Pattern for Ring {
         let sent = behind(rank, lag, self.ranks);
         let (next, previous) = (ahead(rank, 1, self.ranks), behind(rank, 1, self.ranks));
         ops.exchange(next, SEND + self.kind(sent), previous, RECV + self.kind(received));
+    }
+
+    fn uniform_step(&self, step: u32) -> Option<UniformStep> {
+        let combines = step < self.combining << self.reduces && step & self.reduces != 0;
+        // Where some chunks are larger, ranks differ. Chunks of no rank or of all have one shape.
+        let kind = self.kind(0);
+        let exchange =
+            UniformStep::Exchange { peers: Peers::Ahead(1), sent: SEND + kind, received: RECV + kind };
+        (self.larger == 0).then_some(if combines { UniformStep::Calc(REDUCE + kind) } else { exchange })
     }
 
     fn totals(&self) -> Option<(u64, u64)> {

@@ -2,7 +2,7 @@
 
 use super::Pattern;
 use super::ops::{LANE, StepOps};
-use crate::loggops::{Program, ReadyOp, ReadyTrigger, Shape};
+use crate::loggops::{Program, ReadyOp, ReadyTrigger, Shape, StepProgram, UniformStep};
 
 /// A pattern with a number of iterations, as a program that the engine runs.
 ///
@@ -243,6 +243,10 @@ impl<P: Pattern> Program for Steps<P> {
         }
     }
 
+    fn in_steps(&self) -> Option<&dyn StepProgram> {
+        if self.pattern.lanes() == 1 { Some(self) } else { None }
+    }
+
     fn iteration(&self, state: &Rank) -> u32 {
         state.first.iteration
     }
@@ -263,5 +267,27 @@ impl<P: Pattern> Program for Steps<P> {
             here.saturating_add(self.count_from(rank, number, 0, scratch).saturating_mul(left - 1))
         };
         lanes.into_iter().flatten().enumerate().map(count).fold(0, u64::saturating_add)
+    }
+}
+
+impl<P: Pattern> StepProgram for Steps<P> {
+    fn iterations(&self) -> u32 {
+        self.iterations
+    }
+
+    fn iteration_totals(&self) -> Option<(u64, u64)> {
+        self.pattern.totals()
+    }
+
+    fn rank_steps(&self, rank: u32) -> u32 {
+        self.pattern.steps(rank, 0)
+    }
+
+    fn step(&self, rank: u32, step: u32, ops: &mut Vec<ReadyOp>) {
+        self.pattern.step(rank, 0, step, &mut StepOps::new(ops, 0, 0));
+    }
+
+    fn uniform_step(&self, step: u32) -> Option<UniformStep> {
+        self.pattern.uniform_step(step)
     }
 }

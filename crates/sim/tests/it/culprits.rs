@@ -28,11 +28,15 @@ fn noise(detours: &[Vec<(u64, u64)>]) -> Noise {
 }
 
 fn play(name: &str, params: &Params, noise: &Noise) -> (Outcome, Culprits) {
+    play_by(Rules::Physical, name, params, noise)
+}
+
+fn play_by(rules: Rules, name: &str, params: &Params, noise: &Noise) -> (Outcome, Culprits) {
     let program = by_name(name, params).unwrap();
     let how = Run {
         net: Network::default(),
         ranges: &[],
-        rules: Rules::Physical,
+        rules,
         noise,
         threads: 1,
         progress: quell_sim::loggops::NO_PROGRESS,
@@ -65,11 +69,12 @@ proptest! {
         detours in noisy(16),
         name in proptest::sample::select(NAMES.as_slice()),
         bytes in proptest::sample::select([1u64, 8, 3000].as_slice()),
+        rules in proptest::sample::select([Rules::Physical, Rules::Call].as_slice()),
     ) {
         let params = Params { ranks: 16, bytes, iterations: 3, work_ns: 40_000, ..Params::default() };
-        let (_, none) = play(name, &params, &Noise::None);
+        let (_, none) = play_by(rules, name, &params, &Noise::None);
         prop_assert!(none.hits.is_empty());
-        let (outcome, culprits) = play(name, &params, &noise(&detours));
+        let (outcome, culprits) = play_by(rules, name, &params, &noise(&detours));
         let end = outcome.last().1;
         prop_assert!(culprits.delay() <= end);
         prop_assert_eq!(culprits.propagated.iter().sum::<u64>(), culprits.delay());

@@ -139,7 +139,7 @@ fn the_physical_rules_are_the_same_on_plain_programs() {
         single && case.program.shapes().iter().all(|shape| shape.size <= case.net.eager_limit)
     };
     for case in cases().into_iter().filter(plain) {
-        check("physical reference", &case, &physical(&case.program, case.net, &[], None).found);
+        check("physical reference", &case, &physical(&case.program, case.net, &[], None, false).found);
         let options = Run {
             net: case.net,
             ranges: &[],

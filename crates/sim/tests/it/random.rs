@@ -31,7 +31,8 @@ fn referenced<P: Program>(program: &P, schedule: &Schedule, rules: Rules) -> Ref
     let Schedule { net, ranges, strikes, .. } = schedule;
     match rules {
         Rules::Compatible => compatible(program, *net, strikes.as_ref()),
-        Rules::Physical => physical(program, *net, ranges, strikes.as_ref()),
+        Rules::Physical => physical(program, *net, ranges, strikes.as_ref(), false),
+        Rules::Call => physical(program, *net, ranges, strikes.as_ref(), true),
     }
 }
 
@@ -44,12 +45,12 @@ fn played<P: Program>(
 ) -> Result<Outcome, RunError> {
     let noise = match rules {
         Rules::Compatible => schedule.strikes.as_ref().map(Strikes::window_noise),
-        Rules::Physical => schedule.strikes.as_ref().map(rank_clocks),
+        Rules::Physical | Rules::Call => schedule.strikes.as_ref().map(rank_clocks),
     };
     let noise = noise.unwrap_or(Noise::None);
     let ranges = match rules {
         Rules::Compatible => &[][..],
-        Rules::Physical => &schedule.ranges,
+        Rules::Physical | Rules::Call => &schedule.ranges,
     };
     run(
         program,
@@ -138,6 +139,7 @@ fn the_engine_keeps_the_physical_rules() {
             schedule.net = Network { gap_per_byte, overhead_per_byte, ..schedule.net };
         }
         hold(seed, &schedule, Rules::Physical);
+        hold(seed, &schedule, Rules::Call);
     }
 }
 
@@ -146,7 +148,7 @@ fn the_engine_keeps_the_physical_rules() {
 fn patterns_are_played_as_their_lists() {
     for seed in 0..patterns() {
         let (name, steps, schedule) = pattern(seed);
-        for rules in [Rules::Compatible, Rules::Physical] {
+        for rules in [Rules::Compatible, Rules::Physical, Rules::Call] {
             hold(seed, &schedule, rules);
             let expected = referenced(&steps, &schedule, rules);
             if let Some(departure) = departure(&steps, &schedule, rules, &expected) {

@@ -17,6 +17,8 @@ enum What {
     /// The data of a rendezvous, and the receive that waits for them.
     DataOnTheirWay(Message, Operation),
     Data(Message, Operation),
+    /// Under progress in the call: a receive that has its message, and handles it.
+    Handling(Message, Operation),
 }
 
 /// The start of the element that made another, and its rank.
@@ -37,9 +39,10 @@ impl Element {
     fn order(&self) -> (Maker, u8, u32) {
         let (kind, op) = match self.what {
             What::Operation(op) => (op.shape.kind as u8, op.op),
-            What::OnItsWay(message) | What::Arrived(message, ..) => (3, message.op),
-            What::Answer(message) => (4, message.op),
-            What::DataOnTheirWay(message, _) | What::Data(message, _) => (5, message.op),
+            What::Handling(_, receive) => (3, receive.op),
+            What::OnItsWay(message) | What::Arrived(message, ..) => (4, message.op),
+            What::Answer(message) => (5, message.op),
+            What::DataOnTheirWay(message, _) | What::Data(message, _) => (6, message.op),
         };
         (self.maker, kind, op)
     }
@@ -53,6 +56,8 @@ struct Machine<'a, P: Program> {
     net: Network,
     ranges: &'a [SizeRange],
     strikes: Option<&'a Strikes>,
+    /// Whether messages are handled only in the call.
+    in_call: bool,
     states: Vec<P::Rank>,
     waiting: Vec<Element>,
     cpu: Vec<Vec<u64>>,
@@ -70,6 +75,7 @@ pub fn physical<P: Program>(
     net: Network,
     ranges: &[SizeRange],
     strikes: Option<&Strikes>,
+    in_call: bool,
 ) -> Reference {
     let ranks = program.ranks() as usize;
     let mut machine = Machine {
@@ -77,6 +83,7 @@ pub fn physical<P: Program>(
         net,
         ranges,
         strikes,
+        in_call,
         states: vec![],
         waiting: vec![],
         cpu: vec![vec![0; program.cpus() as usize]; ranks],
@@ -110,6 +117,16 @@ impl<P: Program> Machine<'_, P> {
     /// The latest of an element's own time and of the times from which what it uses is free.
     fn start(&self, element: &Element) -> u64 {
         let rank = element.rank as usize;
+        if self.in_call {
+            // A call that waits for its interface has begun.
+            let cpu = match element.what {
+                What::Operation(op) => (op.shape.kind != Kind::Recv).then_some(op.shape.cpu),
+                What::Handling(_, receive) | What::Data(_, receive) => Some(receive.shape.cpu),
+                What::Answer(message) => Some(message.shape.cpu),
+                What::Arrived(..) | What::OnItsWay(_) | What::DataOnTheirWay(..) => None,
+            };
+            return element.ready.max(cpu.map_or(0, |cpu| self.cpu[rank][cpu as usize]));
+        }
         let used = match element.what {
             What::Operation(op) => match op.shape.kind {
                 Kind::Send => self.free_to_send(rank, op.shape),
@@ -121,7 +138,7 @@ impl<P: Program> Machine<'_, P> {
             What::Data(_, receive) => {
                 self.cpu[rank][receive.shape.cpu as usize].max(self.r#in[rank][receive.shape.nic as usize])
             }
-            What::OnItsWay(_) | What::DataOnTheirWay(..) => 0,
+            What::OnItsWay(_) | What::DataOnTheirWay(..) | What::Handling(..) => 0,
         };
         element.ready.max(used)
     }
@@ -145,6 +162,23 @@ impl<P: Program> Machine<'_, P> {
                         self.notify_done(rank, op.op, end, t);
                     }
                 }
+            }
+            What::OnItsWay(message) if self.in_call => {
+                let posted = &mut self.posted[rank as usize];
+                match posted.iter().position(|op| op.takes(&message)) {
+                    Some(first) => {
+                        let receive = posted.remove(first);
+                        self.handle_at(rank, t, message, receive);
+                    }
+                    None => self.unexpected[rank as usize].push((message, t)),
+                }
+            }
+            What::Handling(message, receive) => {
+                let rendezvous = self.is_rendezvous(message.shape);
+                let bytes = if rendezvous { (0, 0) } else { self.further_bytes(message.shape.size) };
+                let place = (receive.shape.cpu, receive.shape.nic);
+                let end = self.take_in(rank, t, message.shape.size, bytes, place);
+                self.meet(rank, message, receive, end, t);
             }
             What::OnItsWay(message) => {
                 let posted = self.posted[rank as usize].iter().find(|op| op.takes(&message));
@@ -200,12 +234,14 @@ impl<P: Program> Machine<'_, P> {
         what: What,
     ) -> u64 {
         let Network { overhead, gap, latency, .. } = self.net_of(size);
+        let maker = (t, rank);
+        let t = if self.in_call { t.max(self.out[rank as usize][nic as usize]) } else { t };
         let end = self.work(rank, t, overhead + copy);
         self.note_noise(rank, end, t + overhead + copy);
         let departure = self.work(rank, t, overhead);
         self.cpu[rank as usize][cpu as usize] = end;
         self.out[rank as usize][nic as usize] = departure - overhead + gap + wire;
-        self.waiting.push(Element { rank: peer, ready: departure + latency, maker: (t, rank), what });
+        self.waiting.push(Element { rank: peer, ready: departure + latency, maker, what });
         self.reference.found.events += 1;
         end
     }
@@ -215,10 +251,19 @@ impl<P: Program> Machine<'_, P> {
         match unexpected.iter().position(|(message, _)| op.takes(message)) {
             Some(first) => {
                 let (message, end) = unexpected.remove(first);
+                if self.in_call {
+                    return self.handle_at(rank, t, message, op);
+                }
                 self.meet(rank, message, op, end.max(t), t);
             }
             None => self.posted[rank as usize].push(op),
         }
+    }
+
+    /// Lets a receive handle its message once its CPU is free, as an operation that the rank freed at `t`.
+    fn handle_at(&mut self, rank: u32, t: u64, message: Message, receive: Operation) {
+        let what = What::Handling(message, receive);
+        self.waiting.push(Element { rank, ready: t, maker: (t, rank), what });
     }
 
     fn message(&mut self, rank: u32, t: u64, message: Message, place: (u8, u8)) {
@@ -245,6 +290,7 @@ impl<P: Program> Machine<'_, P> {
         (cpu, nic): (u8, u8),
     ) -> u64 {
         let Network { overhead, gap, .. } = self.net_of(size);
+        let t = if self.in_call { t.max(self.r#in[rank as usize][nic as usize]) } else { t };
         let end = self.work(rank, t, overhead + copy).max(self.work(rank, t + wire, overhead));
         self.note_noise(rank, end, t + overhead + copy.max(wire));
         self.cpu[rank as usize][cpu as usize] = end;

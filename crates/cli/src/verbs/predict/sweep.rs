@@ -8,7 +8,7 @@ use quell_request::predict::{options, scale};
 
 use crate::args::Predict;
 use crate::sweep::axis_syntax::{
-    NET, NOISE, SEED, WITHOUT, decimal, number, parsed, ranks, size, sync, time,
+    NET, NOISE, SEED, WITHOUT, decimal, number, parsed, ranks, size, sync, text, time,
 };
 use crate::sweep::{self, Context, Failure, Row, Sweepable};
 use quell_request::Usage;
@@ -52,6 +52,7 @@ impl Sweepable for Curves {
             WITHOUT,
             AxisKind { default: Some("loggopsim"), ..NET },
             AxisKind { default: Some("8"), ..number("bytes", size) },
+            AxisKind::text("progress", text),
             AxisKind { default: Some("1ms"), ..time("quantum", "quantum_ns") },
             time("skew", "skew_ns"),
             AxisKind { kind: Kind::F64, column: "drift_ppm", ..AxisKind::text("drift", decimal) },
@@ -61,7 +62,7 @@ impl Sweepable for Curves {
             AxisKind { default: Some("16..2048"), ..number("ranks", ranks) },
         ],
         applies: |axis, known| match axis {
-            "net" | "bytes" => known("op") != Some("max"),
+            "net" | "bytes" | "progress" => known("op") != Some("max"),
             "skew" | "drift" => known("sync") == Some("start"),
             _ => true,
         },

@@ -89,7 +89,8 @@ impl Runs {
         match self.program(context, point, &args)? {
             Playable::Pattern(named) => self.played(context, point, &args, &named.steps),
             Playable::Schedule(checked) => {
-                if let (Rules::Physical, Some(errors)) = (noise::rules(&args), &checked.errors) {
+                if let (Rules::Physical | Rules::Call, Some(errors)) = (noise::rules(&args), &checked.errors)
+                {
                     anyhow::bail!("{errors}");
                 }
                 self.played(context, point, &args, &checked.schedule)
@@ -186,6 +187,7 @@ impl Sweepable for Runs {
             AxisKind { decides: true, ..AxisKind::text("inner", pattern_name) },
             AxisKind { paths: Paths::All, ..AxisKind::text("schedule", text) },
             AxisKind { default: Some("false"), ..flag("compat") },
+            AxisKind::text("progress", text),
             AxisKind { sets: Sets::Any, default: Some(""), ..NOISE },
             WITHOUT,
             flag("cosched"),
@@ -212,9 +214,8 @@ impl Sweepable for Runs {
             number("ranks", size),
         ],
         applies: |axis, known| match axis {
-            "pattern" | "schedule" | "compat" | "noise" | "without" | "cosched" | "skew" | "net" | "seed" => {
-                true
-            }
+            "pattern" | "schedule" | "compat" | "progress" | "noise" | "without" | "cosched" | "skew"
+            | "net" | "seed" => true,
             _ => known("pattern").is_some_and(|name| pattern::takes(name, known("inner"), axis)),
         },
         curve: None,

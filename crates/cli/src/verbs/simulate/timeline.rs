@@ -58,7 +58,7 @@ pub fn draw<P: Program>(
         let run = Run {
             net: net.network,
             ranges: &net.ranges,
-            rules: Rules::Physical,
+            rules: rules(&args.options),
             noise,
             threads: 1,
             progress: &progress,

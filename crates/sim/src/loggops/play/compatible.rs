@@ -20,7 +20,7 @@ impl<P: Program, F: IdleTimes> Play<P, F> for Compatible<'_, P> {
             What::Recv => self.receive(me, rank, event, t, effects),
             What::Message | What::Arriving => self.message(me, rank, event, t, effects),
             // There are no answers: a rendezvous ends at its sender in the instant of the receive.
-            What::Answer | What::Data | What::DataArriving => {}
+            What::Answer | What::Data | What::DataArriving | What::Handling => {}
         }
     }
 

@@ -19,7 +19,9 @@ impl<P: Program, F: IdleTimes> Play<P, F> for Physical<'_, P> {
             What::Send => self.send(me, rank, event, t, effects),
             What::Recv => self.receive(me, rank, event, t, effects),
             What::Calc => self.work(me, rank, event, t, effects),
+            What::Arriving if F::IN_CALL => self.arrive_in_call(me, rank, event, t),
             What::Arriving => self.arrive(me, rank, event),
+            What::Handling => self.handle(me, rank, event, t, effects),
             What::Answer => self.send_data(me, rank, event, t, effects),
             What::DataArriving => self.arrive_data(me, rank, event),
             What::Data => self.data(me, rank, event, t, effects),
@@ -37,7 +39,11 @@ impl<P: Program, F: IdleTimes> Play<P, F> for Physical<'_, P> {
     }
 
     fn early(&self) -> Early {
-        self.0.early()
+        match self.0.early() {
+            // A message that arrives before its receive is posted may be matched by another receive.
+            Early::Unmet if F::IN_CALL => Early::None,
+            early => early,
+        }
     }
 }
 
@@ -95,7 +101,7 @@ impl<P: Program> Physical<'_, P> {
         if !context.reaches(me, event.who, effects) {
             return;
         }
-        let what = if F::SINGLE { What::Message } else { What::Arriving };
+        let what = if F::SINGLE && !F::IN_CALL { What::Message } else { What::Arriving };
         let end = self.transmit(me, rank, Event { what, ..event }, t, effects);
         context.program.started(me, &mut rank.state, event.op, t, &mut effects.free);
         if !context.cost(event.shape).rendezvous {
@@ -130,14 +136,20 @@ impl<P: Program> Physical<'_, P> {
         let cost = self.0.cost(message.shape);
         let (cpu_bytes, wire_bytes) = self.bytes(&message);
         let work = cost.overhead.saturating_add(cpu_bytes);
+        let (age, quiet) = (t, rank.quiet);
+        let t = if F::IN_CALL { t.max(*rank.free.out_mut(message.nic)) } else { t };
         let end = self.end(me, rank, t, work);
         let leaves = if cpu_bytes == 0 { end } else { self.end(me, rank, t, cost.overhead) };
         effects.noise += (end - t).saturating_sub(work);
+        if F::IN_CALL && !F::SINGLE && t > age {
+            // Another CPU may start something before this time.
+            rank.quiet = quiet;
+        }
         *rank.free.cpu_mut(message.cpu) = end;
         *rank.free.out_mut(message.nic) =
             (leaves - cost.overhead).saturating_add(cost.gap).saturating_add(wire_bytes);
         let time = leaves.saturating_add(cost.latency);
-        effects.send(message.who, Event { time, age: t, who: me, ..message });
+        effects.send(message.who, Event { time, age, who: me, ..message });
         end
     }
 
@@ -145,7 +157,8 @@ impl<P: Program> Physical<'_, P> {
     #[inline(always)]
     fn bytes(&self, message: &Event) -> (u64, u64) {
         let cost = self.0.cost(message.shape);
-        let is_request = cost.rendezvous && matches!(message.what, What::Message | What::Arriving);
+        let is_request =
+            cost.rendezvous && matches!(message.what, What::Message | What::Arriving | What::Handling);
         if is_request { (0, 0) } else { (cost.cpu_bytes, cost.wire_bytes) }
     }
 
@@ -166,6 +179,14 @@ impl<P: Program> Physical<'_, P> {
             return;
         };
         let at = t.max(message.end);
+        if F::IN_CALL {
+            return self.meet(
+                me,
+                rank,
+                message,
+                Entry { envelope, op: event.op, shape: event.shape, end: at },
+            );
+        }
         if context.cost(message.shape).rendezvous {
             self.grant(rank, me, message, &Grant { op: event.op, shape: event.shape, at, age: t }, effects);
         } else {
@@ -227,6 +248,60 @@ impl<P: Program> Physical<'_, P> {
         }
     }
 
+    /// Progress in the call: a message that has arrived meets the first posted receive that it matches, or waits for one.
+    #[inline(always)]
+    fn arrive_in_call<F: IdleTimes>(&self, me: u32, rank: &mut Rank<P::Rank, F>, event: Event, t: u64) {
+        let envelope = Envelope { source: event.who, tag: self.0.cost(event.shape).tag };
+        let message = Entry { envelope, op: event.op, shape: event.shape, end: t };
+        match rank.posted.take(envelope) {
+            // A receive may be known before the time from which it is posted.
+            Some(posted) => self.meet(me, rank, message, Entry { end: posted.end.max(t), ..posted }),
+            None => rank.arrived.push(message),
+        }
+    }
+
+    /// Lets a receive handle its message from `receive.end` on.
+    #[inline(always)]
+    fn meet<F: IdleTimes>(&self, me: u32, rank: &mut Rank<P::Rank, F>, message: Entry, receive: Entry) {
+        let (who, time) = (message.envelope.source, receive.end);
+        let (op, shape) = (receive.op, message.shape);
+        if self.0.cost(shape).rendezvous {
+            let envelope = Envelope { source: who, tag: op };
+            rank.granted.push_request(Entry { envelope, op: message.op, ..receive });
+        }
+        let cost = self.0.cost(receive.shape);
+        let (what, cpu, nic) = (What::Handling, cost.cpu, cost.nic);
+        rank.push(Event { time, age: time, who, op, shape, what, cpu, nic }, me);
+    }
+
+    /// Handles the message of a receive.
+    #[inline(always)]
+    fn handle<F: IdleTimes>(
+        &self,
+        me: u32,
+        rank: &mut Rank<P::Rank, F>,
+        event: Event,
+        t: u64,
+        effects: &mut Effects,
+    ) {
+        let end = self.take_in(me, rank, event, t, effects);
+        let cost = self.0.cost(event.shape);
+        if !cost.rendezvous {
+            self.0.program.done(me, &mut rank.state, event.op, end, &mut effects.free);
+        } else if let Some(request) = rank.granted.take_request(Envelope { source: event.who, tag: event.op })
+        {
+            let envelope = Envelope { source: event.who, tag: cost.tag };
+            let grant = Grant { op: event.op, shape: request.shape, at: end, age: t };
+            self.grant(
+                rank,
+                me,
+                Entry { envelope, op: request.op, shape: event.shape, end },
+                &grant,
+                effects,
+            );
+        }
+    }
+
     /// Takes a message from the network from `t` on, and returns when the CPU is done with it.
     #[inline(always)]
     fn take_in<F: IdleTimes>(
@@ -240,6 +315,8 @@ impl<P: Program> Physical<'_, P> {
         let cost = self.0.cost(event.shape);
         let (cpu_bytes, wire_bytes) = self.bytes(&event);
         let work = cost.overhead.saturating_add(cpu_bytes);
+        let (turn, before) = (t, rank.quiet);
+        let t = if F::IN_CALL { t.max(*rank.free.inward_mut(event.nic)) } else { t };
         let silent = t.saturating_add(cost.overhead).saturating_add(cpu_bytes.max(wire_bytes));
         let end = if silent < rank.quiet {
             silent
@@ -251,6 +328,9 @@ impl<P: Program> Physical<'_, P> {
             rank.quiet = quiet;
             own.max(after)
         };
+        if F::IN_CALL && !F::SINGLE && t > turn {
+            rank.quiet = before;
+        }
         effects.noise += end.saturating_sub(silent);
         *rank.free.cpu_mut(event.cpu) = end;
         *rank.free.inward_mut(event.nic) = t.saturating_add(cost.gap).saturating_add(wire_bytes);

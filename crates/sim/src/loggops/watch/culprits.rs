@@ -135,10 +135,17 @@ impl Trails {
         let event = seen.event;
         match event.what {
             What::Send | What::Recv | What::Calc => self.free.remove(&(seen.rank, event.op)).unwrap_or(CLEAN),
-            What::Message => self.messages.get(&(event.who, event.op)).map_or(CLEAN, |message| message.0),
+            What::Message => {
+                let posted = seen.receive.and_then(|receive| self.free.remove(&(seen.rank, receive)));
+                match (self.messages.get(&(event.who, event.op)), posted) {
+                    // The message waited for its receive.
+                    (Some(&(_, arrived)), Some(posted)) if arrived < event.time => posted,
+                    (message, _) => message.map_or(CLEAN, |message| message.0),
+                }
+            }
             What::Answer => self.answers.remove(&(seen.rank, event.op)).unwrap_or(CLEAN),
             What::Data => self.data.remove(&(event.who, event.op)).unwrap_or(CLEAN),
-            What::Arriving | What::DataArriving => CLEAN,
+            What::Arriving | What::DataArriving | What::Handling => CLEAN,
         }
     }
 
@@ -227,6 +234,10 @@ impl Watch for Trails {
         }
         let me = seen.rank as usize;
         self.ranks[me].ended(end, trail);
+        if seen.in_call && seen.event.what == What::Recv {
+            // What its handling waited for, if the message came first.
+            self.free.insert((seen.rank, seen.event.op), trail);
+        }
         for free in seen.freed {
             let of = match free.ready {
                 ready if ready == end => trail,

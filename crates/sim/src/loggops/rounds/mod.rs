@@ -1,0 +1,209 @@
+//! Rounds: patterns without a queue of events.
+//!
+//! Under progress in the call (`Rules::Call`) what a rank does in a step depends only on its own state and on when the messages
+//! of that step left its partners. So any order of the operations will do in which each message is sent before it is handled.
+//! Where all ranks do the same, a round is a pass over arrays: handle the message, work, send the next one, each a max-plus
+//! step through the rank's progress clock. Other patterns are played from a list. Results equal those of the engine for any
+//! program, which plays what has neither.
+
+mod arrays;
+mod cost;
+mod kernel;
+mod ordered;
+mod passes;
+mod plan;
+mod play;
+mod walk;
+
+use std::ops::ControlFlow;
+
+use super::play::{Context, Cost};
+use super::program::StepProgram;
+use super::{Noise, Outcome, Program, Rules, Run, RunError};
+use arrays::Arrays;
+use kernel::Isa;
+use ordered::{Action, Order};
+use passes::{Player, share};
+use plan::Plan;
+use play::Ranks;
+use walk::Walks;
+
+/// Times stay below this, in nanoseconds, so that no sum in a pass overflows.
+const MAX_TIME: u128 = 1 << 61;
+/// Events between two calls of the progress callback.
+const REPORT: u64 = 1 << 16;
+
+/// Plays a program in rounds; `None` if it has none, or if the rules or the noise do not allow it.
+///
+/// # Errors
+/// As for [`run`](super::run).
+pub(super) fn run<P: Program>(program: &P, run: &Run<'_>) -> Result<Option<Outcome>, RunError> {
+    run_with(program, run, Isa::best())
+}
+
+/// How a program is played.
+enum Rounds {
+    Passes(Plan),
+    Ordered(Order),
+}
+
+impl Rounds {
+    fn new(program: &dyn StepProgram, ranks: u32, run: &Run<'_>, costs: &[Cost]) -> Option<Self> {
+        let plan = Plan::new(program, costs).map(Self::Passes);
+        let rounds = plan.or_else(|| Order::new(program, ranks, costs).map(Self::Ordered))?;
+        let longest = match &rounds {
+            Self::Passes(plan) => plan.all().map(|pass| (pass.longest(), 3)).fold((0, 0), sum),
+            Self::Ordered(order) => order.ops.iter().map(|op| (longest(op, costs), 2)).fold((0, 0), sum),
+        };
+        let (factor, rest) = match run.noise {
+            Noise::Clocks(clocks) => walk::longest_delay(clocks),
+            Noise::None | Noise::Window(_) => (1, 0),
+        };
+        let time = longest.0.saturating_mul(factor).saturating_add(longest.1.saturating_mul(rest));
+        (time.saturating_mul(program.iterations().max(1).into()) < MAX_TIME).then_some(rounds)
+    }
+}
+
+/// Adds lengths and numbers of pieces of work.
+fn sum(a: (u128, u128), b: (u128, u128)) -> (u128, u128) {
+    (a.0.saturating_add(b.0), a.1.saturating_add(b.1))
+}
+
+/// An upper bound of the noise-free time of an operation, in nanoseconds.
+fn longest(op: &ordered::Op, costs: &[Cost]) -> u128 {
+    match op.action {
+        Action::Post => 0,
+        _ => cost::longest(&costs[op.shape as usize]),
+    }
+}
+
+/// How a program is played, and so at what speed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Speed {
+    /// In passes over all ranks.
+    Passes,
+    /// From a list of operations.
+    Listed,
+    /// Event by event.
+    Events,
+}
+
+impl Speed {
+    /// Approximate CPU time of an event, in picoseconds.
+    pub fn event_ps(self) -> u64 {
+        match self {
+            Self::Passes => 700,
+            Self::Listed => 6_000,
+            Self::Events => 50_000,
+        }
+    }
+}
+
+/// How [`run`](super::run) would play a program, found without playing it.
+///
+/// # Errors
+/// As for [`run`](super::run).
+pub fn speed<P: Program>(program: &P, run: &Run<'_>) -> Result<Speed, RunError> {
+    let Some(steps) = program.in_steps().filter(|_| is_allowed(run)) else { return Ok(Speed::Events) };
+    let costs = Context::new(program, run)?.costs;
+    let operations = steps.iteration_totals().map(|(operations, _)| operations);
+    let is_listed = operations.is_some_and(Order::may_hold) && costs.iter().all(cost::is_playable);
+    // Some of the steps stand for all, because a list takes long to make.
+    let ranks = [0, program.ranks() / 2, program.ranks().saturating_sub(1)];
+    let orders =
+        |rank| (0..steps.rank_steps(rank).min(MOST_STEPS)).all(|step| has_order(steps, rank, step, &costs));
+    Ok(match Plan::new(steps, &costs) {
+        Some(_) => Speed::Passes,
+        None if is_listed && ranks.into_iter().all(orders) => Speed::Listed,
+        None => Speed::Events,
+    })
+}
+
+/// Number of steps of a rank that are looked at to estimate the speed.
+const MOST_STEPS: u32 = 64;
+
+/// Whether a step of a rank has a rendezvous only where a list allows it.
+fn has_order(program: &dyn StepProgram, rank: u32, step: u32, costs: &[Cost]) -> bool {
+    let mut ops = Vec::new();
+    program.step(rank, step, &mut ops);
+    ops.iter().all(|op| !costs[op.shape as usize].rendezvous) || ordered::has_order(&ops, costs)
+}
+
+/// Whether the rules and the noise are those that rounds have.
+fn is_allowed(run: &Run<'_>) -> bool {
+    run.rules == Rules::Call && !matches!(run.noise, Noise::Window(_))
+}
+
+/// Plays a program in rounds with an instruction set.
+fn run_with<P: Program>(program: &P, run: &Run<'_>, isa: Isa) -> Result<Option<Outcome>, RunError> {
+    let Some(steps) = program.in_steps().filter(|_| is_allowed(run)) else { return Ok(None) };
+    let costs = Context::new(program, run)?.costs;
+    let Some(rounds) = Rounds::new(steps, program.ranks(), run, &costs) else { return Ok(None) };
+    let (ranks, iterations) = (program.ranks() as usize, steps.iterations());
+    let clocks = match run.noise {
+        Noise::Clocks(clocks) => Some(clocks),
+        Noise::None | Noise::Window(_) => None,
+    };
+    let (walks, silence) = (clocks.map(Walks::new), Walks::NONE);
+    let events = program.totals().map_or(0, |(operations, sends)| operations.saturating_add(sends));
+    let data = match &rounds {
+        Rounds::Passes(_) => 0,
+        Rounds::Ordered(order) => order.rendezvous,
+    };
+    let events = events.saturating_add(data.saturating_mul(steps.iterations().into()));
+    let mut report = Report { run, events, parts: 1, reported: 0 };
+    let (played, (finish, noise)) = match &rounds {
+        Rounds::Passes(plan) => {
+            report.parts = plan.passes.len().max(1) as u64 * u64::from(iterations);
+            let mut arrays = Arrays::new(ranks, walks.as_ref().zip(clocks), plan.has_gaps);
+            // Without threads of its own the run takes longer, and ends the same.
+            let threads = run.threads.max(1).min(ranks.div_ceil(share(ranks, run.threads.max(1))));
+            let pool = || rayon::ThreadPoolBuilder::new().num_threads(threads).build().ok();
+            let pool = if threads > 1 { pool() } else { None };
+            let share = share(ranks, if pool.is_some() { threads } else { 1 });
+            let player = Player { plan, walks: walks.as_ref(), isa, pool: pool.as_ref(), share };
+            let played = player.play(&mut arrays, iterations, |done| report.at(done));
+            (played, arrays.into_results())
+        }
+        Rounds::Ordered(order) => {
+            report.parts = order.ops.len() as u64 * u64::from(iterations);
+            let mut all = Ranks::new(walks.as_ref().unwrap_or(&silence), clocks, &costs, order, ranks);
+            let mut done = 0;
+            let mut played = |ops| {
+                done += ops;
+                report.at(done)
+            };
+            let played = (0..iterations).try_for_each(|_| all.play(order, &mut played));
+            (played, all.into_results())
+        }
+    };
+    if played.is_break() {
+        return Err(RunError::Stopped);
+    }
+    Ok(Some(Outcome { events, finish, noise, stuck: None }))
+}
+
+/// Reports the progress of a run.
+struct Report<'a> {
+    run: &'a Run<'a>,
+    events: u64,
+    /// Number of equal parts that the run is counted in.
+    parts: u64,
+    /// Number of events that were reported.
+    reported: u64,
+}
+
+impl Report<'_> {
+    fn at(&mut self, done: u64) -> ControlFlow<()> {
+        let parts = self.parts.max(1);
+        let events = (u128::from(self.events) * u128::from(done.min(parts)) / u128::from(parts)) as u64;
+        if events - self.reported < REPORT {
+            return ControlFlow::Continue(());
+        }
+        self.reported = events;
+        (self.run.progress)(events)
+    }
+}
+
+#[cfg(test)]
+mod tests;

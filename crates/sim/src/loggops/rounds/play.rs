@@ -1,0 +1,184 @@
+//! Plays operations in their order.
+
+use std::ops::ControlFlow;
+
+use super::cost::MessageCost;
+use super::ordered::{Action, Op, Order};
+use super::walk::{Cursor, NEVER, Walks};
+use crate::loggops::RankClocks;
+use crate::loggops::play::Cost;
+
+/// Operations between two reports.
+const REPORT: usize = 1 << 15;
+
+/// A rank, in one cache line.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+struct Rank {
+    cpu: i64,
+    out: i64,
+    inward: i64,
+    /// When the next detour begins.
+    next: i64,
+    cursor: Cursor,
+    /// Sum of the noise that struck.
+    lost: u64,
+    /// When its receives were posted, if there are several.
+    posted: i64,
+}
+
+/// A message of a step with several.
+#[derive(Clone, Copy, Debug)]
+struct Met {
+    at: i64,
+    shape: u32,
+}
+
+/// All ranks, and the messages between them.
+#[derive(Debug)]
+pub(super) struct Ranks<'a> {
+    walks: &'a Walks<'a>,
+    costs: Vec<MessageCost>,
+    works: Vec<i64>,
+    ranks: Vec<Rank>,
+    /// When the message of each slot arrives.
+    arrivals: Vec<i64>,
+    met: Vec<Met>,
+}
+
+impl<'a> Ranks<'a> {
+    /// All ranks at time 0.
+    pub(super) fn new(
+        walks: &'a Walks<'a>,
+        clocks: Option<&RankClocks>,
+        costs: &[Cost],
+        order: &Order,
+        ranks: usize,
+    ) -> Self {
+        let silent =
+            Rank { cpu: 0, out: 0, inward: 0, next: NEVER, cursor: Cursor::default(), lost: 0, posted: 0 };
+        let mut all = vec![silent; ranks];
+        for (rank, place) in all.iter_mut().zip(clocks.map_or(&[][..], RankClocks::places)) {
+            (rank.cursor, rank.next) = walks.start(place.clock, place.offset);
+        }
+        Self {
+            walks,
+            costs: costs.iter().map(MessageCost::new).collect(),
+            works: costs.iter().map(|cost| cost.work as i64).collect(),
+            ranks: all,
+            arrivals: vec![0; order.slots as usize],
+            met: Vec::new(),
+        }
+    }
+
+    /// Plays an iteration. Calls `played` with the number of operations since it was last called.
+    pub(super) fn play(
+        &mut self,
+        order: &Order,
+        played: &mut impl FnMut(u64) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        for ops in order.ops.chunks(REPORT) {
+            for op in ops {
+                self.op(op);
+            }
+            played(ops.len() as u64)?;
+        }
+        ControlFlow::Continue(())
+    }
+
+    #[inline]
+    fn op(&mut self, op: &Op) {
+        let Self { walks, costs, works, ranks, arrivals, met } = self;
+        let rank = &mut ranks[op.rank as usize];
+        match op.action {
+            Action::Send(slot) => arrivals[slot as usize] = rank.send(walks, &costs[op.shape as usize]),
+            Action::Work => {
+                let start = rank.cpu;
+                rank.cpu = rank.work(walks, start, works[op.shape as usize]);
+            }
+            Action::Post => rank.posted = rank.cpu,
+            Action::Request(slot) => {
+                arrivals[slot as usize] = rank.send(walks, &costs[op.shape as usize].request());
+            }
+            Action::Answer(slot) => {
+                let cost = costs[op.shape as usize];
+                rank.handle(walks, &cost.request(), arrivals[slot as usize]);
+                arrivals[slot as usize] = rank.cpu + cost.latency;
+            }
+            Action::SendData(slot) => {
+                rank.cpu = rank.cpu.max(arrivals[slot as usize]);
+                arrivals[slot as usize] = rank.send(walks, &costs[op.shape as usize]);
+            }
+            Action::HandleData(slot) => {
+                rank.handle(walks, &costs[op.shape as usize], arrivals[slot as usize]);
+            }
+            Action::Handle { slot, more: false } if met.is_empty() => {
+                rank.handle(walks, &costs[op.shape as usize], arrivals[slot as usize]);
+            }
+            Action::Handle { slot, more } => {
+                met.push(Met { at: arrivals[slot as usize].max(rank.posted), shape: op.shape });
+                if !more {
+                    // Stable: of those that met their receives together, the first receive goes first.
+                    met.sort_by_key(|met| met.at);
+                    for met in met.drain(..) {
+                        rank.handle(walks, &costs[met.shape as usize], met.at);
+                    }
+                }
+            }
+        }
+    }
+
+    /// When each rank finished, and the noise that struck it.
+    pub(super) fn into_results(self) -> (Vec<u64>, Vec<u64>) {
+        self.ranks.into_iter().map(|rank| (rank.cpu as u64, rank.lost)).unzip()
+    }
+}
+
+impl Rank {
+    /// When work that starts at `start` ends, and the state of the noise after it.
+    #[inline(always)]
+    fn end(&self, walks: &Walks<'_>, start: i64, work: i64) -> (i64, Cursor, i64) {
+        let Self { mut cursor, mut next, .. } = *self;
+        let mut end = start + work;
+        if end > next {
+            end = walks.end(&mut cursor, &mut next, start, work);
+        }
+        (end, cursor, next)
+    }
+
+    /// Does work, and returns when it ends.
+    #[inline(always)]
+    fn work(&mut self, walks: &Walks<'_>, start: i64, work: i64) -> i64 {
+        let end;
+        (end, self.cursor, self.next) = self.end(walks, start, work);
+        self.lost += (end - start - work) as u64;
+        end
+    }
+
+    /// Sends a message, and returns when it arrives.
+    #[inline(always)]
+    fn send(&mut self, walks: &Walks<'_>, cost: &MessageCost) -> i64 {
+        let MessageCost { latency, overhead, gap, copy, wire } = *cost;
+        let start = self.cpu.max(self.out);
+        let leaves = if copy == 0 { None } else { Some(self.end(walks, start, overhead).0) };
+        self.cpu = self.work(walks, start, overhead + copy);
+        let leaves = leaves.unwrap_or(self.cpu);
+        self.out = leaves - overhead + gap + wire;
+        leaves + latency
+    }
+
+    /// Handles a message that met its receive at `met`.
+    #[inline(always)]
+    fn handle(&mut self, walks: &Walks<'_>, cost: &MessageCost, met: i64) {
+        let MessageCost { overhead, gap, copy, wire, .. } = *cost;
+        let start = met.max(self.cpu).max(self.inward);
+        let after = self.end(walks, start + wire, overhead);
+        // Work of the bytes on the CPU, where that takes longer than their arrival.
+        let own = if copy == 0 { after } else { self.end(walks, start, overhead + copy) };
+        let end;
+        (end, self.cursor, self.next) = if own.0 > after.0 { own } else { after };
+        self.lost += (end - start - overhead - copy.max(wire)) as u64;
+        self.inward = start + gap + wire;
+        self.cpu = end;
+    }
+}

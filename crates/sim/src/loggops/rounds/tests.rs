@@ -1,0 +1,221 @@
+//! Rounds compared with the window engine.
+
+use std::sync::Arc;
+
+use quell_recording::{Cpu, Detour, Nanos, Span, Trace};
+
+use super::*;
+use crate::clock::ProgressClock;
+use crate::draws::Draws;
+use crate::loggops::{NO_PROGRESS, Network, PerByte, Place, RankClocks, SizeRange, run_by_events};
+use crate::pattern::{AnyPattern, LIST, Params, Steps, by_name};
+
+/// Number of random programs: 400, or what the environment says where the test is built. 5,000 take a minute.
+fn programs() -> u64 {
+    option_env!("QUELL_TEST_SCHEDULES").map_or(400, |number| number.parse().unwrap())
+}
+
+/// A random stream of small numbers.
+struct Dice(Draws, u64);
+
+impl Dice {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.1 += 1;
+        self.0.below(self.1, bound)
+    }
+
+    fn one_of<T: Copy>(&mut self, all: &[T]) -> T {
+        all[self.below(all.len() as u64) as usize]
+    }
+}
+
+/// A program, its network and its noise.
+#[derive(Debug)]
+struct Case {
+    name: &'static str,
+    params: Params,
+    program: Steps<AnyPattern>,
+    net: Network,
+    ranges: Vec<SizeRange>,
+    noise: Noise,
+}
+
+fn network(dice: &mut Dice, scale: u64) -> Network {
+    let time = |dice: &mut Dice| if dice.below(6) == 0 { 0 } else { dice.below(scale + 1) };
+    let per_byte =
+        |dice: &mut Dice| PerByte::from_femtoseconds(dice.one_of(&[0, 40_000, 1_300_000, 6_000_000]));
+    Network {
+        latency: time(dice),
+        overhead: time(dice),
+        gap: time(dice),
+        gap_per_byte: per_byte(dice),
+        overhead_per_byte: if dice.below(4) == 0 { per_byte(dice) } else { PerByte::default() },
+        eager_limit: dice.one_of(&[0, 60, 65_535, 65_535, 65_535]),
+    }
+}
+
+fn clock(dice: &mut Dice, scale: u64) -> Arc<ProgressClock> {
+    let (mut detours, mut at) = (Vec::new(), dice.below(scale));
+    for _ in 0..dice.below(60) {
+        let duration = 1 + dice.below(2 * scale);
+        let [start, length] = [at, duration].map(Nanos::from_nanos);
+        detours.push(Detour { start, duration: length, own: false });
+        at += duration + dice.below(6 * scale);
+    }
+    let span = Span { start: Nanos::ZERO, end: Nanos::from_nanos(at + 1 + dice.below(scale)) };
+    Arc::new(ProgressClock::new(&Trace { cpu: Cpu(0), span, detours }).unwrap())
+}
+
+fn noise(dice: &mut Dice, ranks: u32, scale: u64) -> Noise {
+    if dice.below(4) == 0 {
+        return Noise::None;
+    }
+    let clocks: Vec<_> = (0..1 + dice.below(3)).map(|_| clock(dice, scale)).collect();
+    let together = dice.below(4) == 0;
+    let place = |_| {
+        let clock = if together { 0 } else { dice.below(clocks.len() as u64) as u32 };
+        let period = clocks[clock as usize].period();
+        Place { clock, offset: if together { period / 3 } else { dice.below(period) } }
+    };
+    let places = (0..ranks).map(place).collect();
+    Noise::Clocks(RankClocks::new(clocks, places).unwrap())
+}
+
+fn case(seed: u64) -> Case {
+    let dice = &mut Dice(Draws::new(seed, &[0x7273]), 0);
+    let scale = dice.one_of(&[3, 40, 3_000]);
+    let uniform =
+        ["dissemination", "allreduce", "allreduce-ring", "alltoall", "allreduce-rabenseifner", "bsp"];
+    let any = LIST[dice.below(LIST.len() as u64) as usize].name;
+    let name = if dice.below(3) == 0 { any } else { dice.one_of(&uniform) };
+    let ranks = match dice.below(3) {
+        0 => 1 << dice.below(8),
+        1 => 8 * (1 + dice.below(12) as u32),
+        _ => 1 + dice.below(100) as u32,
+    };
+    let inner = ["dissemination", "allreduce", "allreduce-ring", "allgather-bruck", "alltoall", "halo2d"];
+    let params = Params {
+        ranks,
+        bytes: if dice.below(2) == 0 { 8 } else { u64::from(ranks) * dice.below(30) },
+        iterations: 1 + dice.below(4) as u32,
+        root: dice.below(u64::from(ranks)) as u32,
+        work_ns: if dice.below(4) == 0 { 0 } else { dice.below(30 * scale) },
+        inner: (name == "bsp").then(|| dice.one_of(&inner).to_owned()),
+        node_ranks: 1 + dice.below(6) as u32,
+        buckets: 1 + dice.below(3) as u32,
+        reduce_per_byte: PerByte::from_femtoseconds(if dice.below(2) == 0 {
+            0
+        } else {
+            dice.below(2_000_000)
+        }),
+        ..Params::default()
+    };
+    let program = by_name(name, &params).unwrap();
+    let net = network(dice, scale);
+    let range = |dice: &mut Dice| SizeRange { from_bytes: 5, to_bytes: 20, network: network(dice, scale) };
+    let ranges = if dice.below(5) == 0 { vec![range(dice)] } else { Vec::new() };
+    let ranges: Vec<SizeRange> = ranges
+        .into_iter()
+        .map(|range| SizeRange {
+            network: Network { eager_limit: net.eager_limit, ..range.network },
+            ..range
+        })
+        .collect();
+    let noise = noise(dice, ranks, scale);
+    Case { name, params, program, net, ranges, noise }
+}
+
+impl Case {
+    fn run(&self, threads: usize) -> Run<'_> {
+        let Self { net, ranges, noise, .. } = self;
+        Run { net: *net, ranges, rules: Rules::Call, noise, threads, progress: NO_PROGRESS }
+    }
+}
+
+/// Every rank's time and noise are the window engine's, on any number of threads and with any instruction set.
+#[test]
+fn rounds_give_what_the_window_engine_gives() {
+    let mut by_rounds = 0;
+    for seed in 0..programs() {
+        let case = case(seed);
+        let expected = run_by_events(&case.program, &case.run(1)).unwrap();
+        for isa in Isa::available() {
+            for threads in [1, 2, 7] {
+                let Some(found) = run_with(&case.program, &case.run(threads), isa).unwrap() else {
+                    continue;
+                };
+                by_rounds += 1;
+                let Case { name, params, net, noise, .. } = &case;
+                assert!(
+                    found == expected,
+                    "seed {seed}, {isa:?}, {threads} threads, {name} {params:?}\n{net:?}\n{noise:?}\n{found:?}\n{expected:?}"
+                );
+            }
+        }
+    }
+    let runs = programs() * 3 * Isa::available().len() as u64;
+    assert!(2 * by_rounds > runs, "only {by_rounds} of {runs} runs had rounds");
+}
+
+/// A uniform step is what each rank does in that step.
+#[test]
+fn uniform_steps_are_the_ranks_own() {
+    use crate::loggops::{Peers, UniformStep};
+    for seed in 0..programs() {
+        let Case { name, params, program, .. } = case(seed);
+        let Some(steps) = program.in_steps() else { continue };
+        for step in 0..steps.rank_steps(0).min(40) {
+            let Some(uniform) = steps.uniform_step(step) else { continue };
+            for rank in 0..params.ranks {
+                let mut free = Vec::new();
+                steps.step(rank, step, &mut free);
+                let found: Vec<_> = free.iter().map(|op| (op.peer, op.shape)).collect();
+                let ranks = params.ranks;
+                let expected = match uniform {
+                    UniformStep::Idle => vec![],
+                    UniformStep::Calc(shape) => vec![(0, shape)],
+                    UniformStep::Exchange { peers: Peers::Xor(bits), sent, received } => {
+                        vec![(rank ^ bits, sent), (rank ^ bits, received)]
+                    }
+                    UniformStep::Exchange { peers: Peers::Ahead(distance), sent, received } => {
+                        vec![((rank + distance) % ranks, sent), ((rank + ranks - distance) % ranks, received)]
+                    }
+                };
+                assert_eq!(found, expected, "seed {seed}, {name} {params:?}, rank {rank}, step {step}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_program_without_messages_is_its_work() {
+    let params = Params { ranks: 1, iterations: 7, work_ns: 100, ..Params::default() };
+    let program = by_name("bsp", &params).unwrap();
+    let how = Run {
+        net: Network::default(),
+        ranges: &[],
+        rules: Rules::Call,
+        noise: &Noise::None,
+        threads: 1,
+        progress: NO_PROGRESS,
+    };
+    let outcome = run(&program, &how).unwrap().unwrap();
+    assert_eq!(outcome, run_by_events(&program, &how).unwrap());
+    assert_eq!(outcome.last(), (0, 700));
+}
+
+#[test]
+fn the_callback_stops_a_run() {
+    let params = Params { ranks: 1 << 12, iterations: 50, ..Params::default() };
+    let program = by_name("dissemination", &params).unwrap();
+    let stop = |_| std::ops::ControlFlow::Break(());
+    let how = Run {
+        net: Network::default(),
+        ranges: &[],
+        rules: Rules::Call,
+        noise: &Noise::None,
+        threads: 1,
+        progress: &stop,
+    };
+    assert_eq!(run(&program, &how), Err(RunError::Stopped));
+}
