@@ -190,12 +190,14 @@ KINDS = {
     "FILE": "Noises",
 }
 NUMBERS = {"phases", "seed", "threads", "leave"}
+# `progress` is the progress bar of every function.
+RENAMED = {"progress": "mpi_progress"}
 FILES = {"recordings": "Noises", "before": "Noise", "after": "Noise", "archive": "Noise", "recording": "Noise"}
 
 
 def python_name(option: dict) -> str:
     """An option's name in Python."""
-    return option["name"].replace("-", "_")
+    return RENAMED.get(option["name"], option["name"].replace("-", "_"))
 
 
 def kind_of(option: dict) -> tuple[str, str]:
@@ -207,7 +209,8 @@ def kind_of(option: dict) -> tuple[str, str]:
     if option["flag"]:
         return "bool", "False"
     if option["choices"]:
-        return f"Literal[{', '.join(json.dumps(one) for one in option['choices'])}]", json.dumps(option["default"])
+        kind = f"Literal[{', '.join(json.dumps(one) for one in option['choices'])}]"
+        return (f"{kind} | None", "None") if option["default"] is None else (kind, json.dumps(option["default"]))
     kind = KINDS.get(option["value"], "str")
     if name in NUMBERS:
         kind = "int"

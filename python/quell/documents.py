@@ -44,6 +44,10 @@ HostFigure: TypeAlias = "Literal['overhead', 'worst_cpu']"
 """The figure that is compared."""
 
 
+MessageProgress: TypeAlias = "Literal['async', 'call']"
+"""When a message that has arrived is handled by its rank."""
+
+
 MicrosecondTimes: TypeAlias = "Literal['events', 'quanta', 'quanta-without-barrier']"
 """Times that a tool writes as whole microseconds."""
 
@@ -1622,6 +1626,9 @@ class MessageFacts(TypedDict):
     net: NamedNetwork
     """The cost of a message."""
 
+    progress: NotRequired[MessageProgress]
+    """When a message is handled."""
+
 
 class MoreRanksThanCpusWarning(TypedDict):
     """There are more ranks than CPUs."""
@@ -2577,6 +2584,9 @@ class Simulation(TypedDict):
 
     program: str
     """The file or the pattern that was simulated."""
+
+    progress: NotRequired[MessageProgress | None]
+    """When a message is handled; null under LogGOPSim's rules, which have their own."""
 
     ranks: int
     """Number of ranks."""

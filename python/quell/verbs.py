@@ -28,6 +28,7 @@ def predict(
     seed: int = 1,
     op: str = "max",
     bytes: Size | None = None,
+    mpi_progress: Literal["async", "call"] | None = None,
     threads: int | None = None,
     net: str | None = None,
     latency: Time | float | None = None,
@@ -63,6 +64,8 @@ def predict(
         op: What ends a phase: `max` (all wait for the slowest rank, at no further cost), or messages under LogGOPS:
             barrier, allreduce, bcast, reduce, alltoall, halo2d, halo3d, or any other pattern of `quell goal list`.
         bytes: Message size of `op`, or size of each rank's part of it, in bytes [default: 8].
+        mpi_progress: When a message of `op` is handled: `call`, once its receive is posted, as by most MPIs, or
+            `async`, when it arrives, as with a progress thread [default: call].
         threads: Number of threads; all cores if not given. The result does not depend on it.
         net: A preset, or parameters as in `L=2500,o=1500,g=1000,G=0.04,O=0,S=65535`; `help` lists the presets with
             their sources. Or a file of measured parameters: each message takes those for its size, and with
@@ -104,6 +107,7 @@ def predict(
         ("seed", "SEED", None if seed == 1 else seed),
         ("op", "NAME", None if op == "max" else op),
         ("bytes", "SIZE", bytes),
+        ("progress", "WHEN", mpi_progress),
         ("threads", "N", threads),
         ("net", "NAME|L=..,o=..", net),
         ("latency", "NS", latency),
@@ -130,6 +134,7 @@ def simulate(
     *,
     pattern: str | None = None,
     compat: bool = False,
+    mpi_progress: Literal["async", "call"] | None = None,
     noise: Noises = (),
     offsets: Path | None = None,
     cosched: bool = False,
@@ -179,6 +184,8 @@ def simulate(
         pattern: Simulate a named pattern instead of a schedule; `quell goal list` lists them.
         compat: Use LogGOPSim's rules, exact to the nanosecond, for noise too. By default, quell uses rules that hold on
             real machines.
+        mpi_progress: When a message is handled: `call`, once its receive is posted, as by most MPIs, or `async`, when
+            it arrives, as with a progress thread [default: call for a pattern, async for a schedule].
         noise: Noise: a recording, a netgauge or CSV file, or a model in TOML. Several are assigned to the nodes of one
             machine in turn.
         offsets: File with the offset in the noise trace at which each rank starts: one number of ns per line, rank 0
@@ -239,6 +246,7 @@ def simulate(
     options = [
         ("pattern", "NAME", pattern),
         ("compat", "", compat),
+        ("progress", "WHEN", mpi_progress),
         ("noise", "FILE", noise),
         ("offsets", "FILE", offsets),
         ("cosched", "", cosched),

@@ -39,7 +39,7 @@ pub struct MessageArgs {
     pub bytes: Option<Size>,
     /// When a message of --op is handled: `call`, once its receive is posted, as by most MPIs, or `async`, when it arrives, as with a
     /// progress thread [default: call].
-    #[arg(long, value_name = "WHEN")]
+    #[arg(long, value_name = "WHEN", hide_possible_values = true)]
     pub progress: Option<ProgressName>,
 }
 

@@ -72,7 +72,11 @@ fn every_pattern_plays_alike_as_a_rule_and_from_a_file() {
         assert!(made.status.success(), "{name}: {}", String::from_utf8_lossy(&made.stderr));
         let checked = json(dir.path(), &["goal", "check", &file, "--json"]);
         assert_eq!((checked["errors"].as_u64(), checked["warnings"].as_u64()), (Some(0), Some(0)), "{name}");
-        for rules in [&["--json"][..], &["--json", "--compat"]] {
+        for rules in [
+            &["--json", "--progress", "call"][..],
+            &["--json", "--progress", "async"],
+            &["--json", "--compat"],
+        ] {
             let rule = json(dir.path(), &[&["simulate"][..], &what, rules].concat());
             let file = json(dir.path(), &[&["simulate", &file][..], rules].concat());
             for field in ["events", "max_ns", "finish_times_ns"] {

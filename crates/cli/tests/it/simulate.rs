@@ -187,7 +187,7 @@ fn messages_end_a_phase_as_they_do_in_a_simulation() {
                 "100"
             ],
             &["predict", "selfish.txt", "--op", "barrier", "--sync", "start", "--drift", "1"],
-            &["predict", "selfish.txt", "--op", "alltoall", "--ranks", "64Ki"],
+            &["predict", "selfish.txt", "--op", "alltoall", "--ranks", "1Mi"],
             &["predict", "selfish.txt", "--op", "training-step"],
             &["predict", "selfish.txt", "--op", "nothing"],
             &["predict", "selfish.txt", "--bytes", "8"],

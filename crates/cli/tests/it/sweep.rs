@@ -269,14 +269,21 @@ fn patterns_and_schedules_are_swept_and_what_cannot_be_is_a_row() {
     let make =
         ["goal", "make", "--pattern", "dissemination", "--ranks", "4", "--iterations", "50", "-o", "d.goal"];
     assert!(run(dir, &make).status.success());
-    fs_err::write(dir.join("plan.toml"), "schedule = 'd.goal'\nnoise = 'a.quell'\ncompat = [false, true]\n")
-        .unwrap();
-    assert!(run(dir, &["simulate", "--sweep", "plan.toml"]).status.success());
-    let table = Results::read(&dir.join("plan.sweep/part-000000.parquet")).unwrap();
-    let at = |row: usize, name: &str| table.rows[row][table.column(name).unwrap()].clone();
-    assert_eq!(at(0, "max_ns"), Cell::U64(single["max_ns"].as_u64().unwrap()), "by physical rules");
-    let words = ["simulate", "d.goal", "--noise", "a.quell", "--compat", "--json"];
-    assert_eq!(at(1, "max_ns"), Cell::U64(json(dir, &words)["max_ns"].as_u64().unwrap()), "by LogGOPSim's");
+    let swept = |axis: &str| {
+        let plan = format!("schedule = 'd.goal'\nnoise = 'a.quell'\n{axis}\n");
+        fs_err::write(dir.join("plan.toml"), plan).unwrap();
+        assert!(run(dir, &["simulate", "--sweep", "plan.toml", "--output", axis]).status.success());
+        let table = Results::read(&dir.join(axis).join("part-000000.parquet")).unwrap();
+        let column = table.column("max_ns").unwrap();
+        [table.rows[0][column].clone(), table.rows[1][column].clone()]
+    };
+    let file = |rules: &[&str]| {
+        let words = [&["simulate", "d.goal", "--noise", "a.quell", "--json"][..], rules].concat();
+        Cell::U64(json(dir, &words)["max_ns"].as_u64().unwrap())
+    };
+    let own_time = Cell::U64(single["max_ns"].as_u64().unwrap());
+    assert_eq!(swept("progress = ['call', 'async']"), [own_time, file(&["--progress", "async"])]);
+    assert_eq!(swept("compat = [false, true]"), [file(&[]), file(&["--compat"])]);
 }
 
 #[test]

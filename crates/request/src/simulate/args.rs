@@ -24,7 +24,7 @@ pub struct SimulateArgs {
     pub compat: bool,
     /// When a message is handled: `call`, once its receive is posted, as by most MPIs, or `async`, when it arrives, as with a progress
     /// thread [default: call for a pattern, async for a schedule].
-    #[arg(long, value_name = "WHEN", conflicts_with = "compat")]
+    #[arg(long, value_name = "WHEN", hide_possible_values = true, conflicts_with = "compat")]
     pub progress: Option<ProgressName>,
     /// Noise: a recording, a netgauge or CSV file, or a model in TOML. Several are assigned to the nodes of one machine in turn.
     #[arg(long, value_name = "FILE")]
