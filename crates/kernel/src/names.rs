@@ -1,7 +1,10 @@
 //! Translates the kernel's numbers and addresses to names.
 
 use std::collections::HashMap;
+use std::io::{BufRead, BufReader};
 use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread::JoinHandle;
 
 use quell_recording::Source;
 use quell_recording::kernel_names::{IPIS, SOFTIRQS};
@@ -9,31 +12,65 @@ use quell_recording::kernel_names::{IPIS, SOFTIRQS};
 /// The kernel's functions by address.
 #[derive(Default)]
 pub(crate) struct Symbols {
+    /// The names, one behind the other.
     text: String,
     /// Address, and position and length of the name in `text`; sorted by address.
     places: Vec<(u64, u32, u16)>,
     known: HashMap<u64, Option<Arc<str>>>,
 }
 
-impl Symbols {
-    /// Reads `/proc/kallsyms`; without the privilege to see addresses (CAP_SYSLOG) no function has a name.
-    pub fn read() -> Self {
-        Self::parse(fs_err::read("/proc/kallsyms").unwrap_or_default())
+/// The kernel's functions while a thread reads them: the kernel takes up to a tenth of a second to list them.
+pub(crate) struct Reading {
+    first: Receiver<u64>,
+    /// What was read at once, where there is no thread to be had.
+    reader: Result<JoinHandle<Symbols>, Symbols>,
+}
+
+impl Reading {
+    /// Begins to read `/proc/kallsyms`; without the privilege to see addresses (CAP_SYSLOG) no function has a name.
+    pub fn begin(wanted: &'static [&'static str]) -> Self {
+        let (send, first) = mpsc::channel();
+        let read = move |send: Sender<u64>| {
+            let Ok(file) = fs_err::File::open("/proc/kallsyms") else { return Symbols::default() };
+            Symbols::parse(BufReader::new(file), |name, address| {
+                if wanted.contains(&name) {
+                    // Only the first is received.
+                    let _ = send.send(address);
+                }
+            })
+        };
+        let own = send.clone();
+        let thread = std::thread::Builder::new().spawn(move || read(own));
+        Self { first, reader: thread.map_err(|_| read(send)) }
     }
 
-    fn parse(file: Vec<u8>) -> Self {
-        let text = String::from_utf8(file).unwrap_or_default();
-        let mut places = Vec::new();
-        for line in text.lines() {
+    /// The address of the first of the wanted functions, as soon as it is read; 0 if there is none.
+    pub fn first(&self) -> u64 {
+        self.first.recv().unwrap_or(0)
+    }
+
+    /// All functions.
+    pub fn end(self) -> Symbols {
+        self.reader.map_or_else(|read| read, |reader| reader.join().unwrap_or_default())
+    }
+}
+
+impl Symbols {
+    /// Reads functions, and passes each one's name and address on.
+    fn parse(mut file: impl BufRead, mut each: impl FnMut(&str, u64)) -> Self {
+        let (mut text, mut places, mut line) = (String::new(), Vec::new(), String::new());
+        while file.read_line(&mut line).is_ok_and(|length| length > 0) {
             // Address, kind, name, and of a module's function the module.
             if let Some((address, rest)) = line.split_once(' ')
                 && let Some(("t" | "T" | "w" | "W", name)) = rest.split_once(' ')
                 && let Ok(address @ 1..) = u64::from_str_radix(address, 16)
+                && let Some(name) = name.split_ascii_whitespace().next()
             {
-                let name = name.split_ascii_whitespace().next().unwrap_or_default();
-                let at = name.as_ptr().addr() - text.as_ptr().addr();
-                places.push((address, at as u32, name.len() as u16));
+                each(name, address);
+                places.push((address, text.len() as u32, name.len() as u16));
+                text.push_str(name);
             }
+            line.clear();
         }
         places.sort_unstable();
         Self { text, places, known: HashMap::new() }
@@ -58,12 +95,6 @@ impl Symbols {
         });
         self.known.insert(address, found.clone());
         found
-    }
-
-    /// The address of the first of these functions that exists; 0 if none does.
-    pub fn address(&self, names: &[&str]) -> u64 {
-        let name_of = |place: &(u64, u32, u16)| &self.text[place.1 as usize..][..place.2 as usize];
-        self.places.iter().find(|place| names.contains(&name_of(place))).map_or(0, |place| place.0)
     }
 }
 
@@ -133,14 +164,28 @@ mod tests {
     #[test]
     fn functions_are_found_where_they_begin() {
         let file = "ffffffff81000010 t tick_nohz_handler\nffffffff81000000 T _stext\n0000000000000000 T hidden\nffffffff81000020 D data\nffffffffc0000000 t in_module\t[veth]\nrubbish\n";
-        let mut symbols = Symbols::parse(file.into());
+        let mut wanted = Vec::new();
+        let mut symbols =
+            Symbols::parse(file.as_bytes(), |name, address| wanted.push((name.to_owned(), address)));
         assert_eq!(symbols.name(0xffff_ffff_8100_0010).as_deref(), Some("tick_nohz_handler"));
         assert_eq!(symbols.name(0xffff_ffff_c000_0000).as_deref(), Some("in_module"));
         assert_eq!(symbols.name(0xffff_ffff_8100_0011), None);
         assert_eq!(symbols.name(0xffff_ffff_8100_0020), None);
-        assert_eq!(symbols.address(&["tick_sched_timer", "tick_nohz_handler"]), 0xffff_ffff_8100_0010);
-        assert_eq!(symbols.address(&["hidden"]), 0);
-        assert!(Symbols::parse(vec![0xff, 0xfe]).is_empty());
+        assert_eq!(wanted.len(), 3, "without what is hidden, data and rubbish");
+        assert_eq!(wanted[0], ("tick_nohz_handler".into(), 0xffff_ffff_8100_0010));
+        assert!(Symbols::parse(&[0xff, 0xfe][..], |_, _| {}).is_empty());
+    }
+
+    #[test]
+    fn the_first_wanted_function_is_known_before_all_are() {
+        let reading = Reading::begin(&["no_such_function"]);
+        assert_eq!(reading.first(), 0);
+        let all = reading.end();
+        let Some(&(address, ..)) = all.places.first() else { return };
+        let name: &'static str = Box::leak(all.text[..].into());
+        let (_, at, length) = all.places[0];
+        let wanted = Box::leak(Box::new([&name[at as usize..][..usize::from(length)]]));
+        assert_eq!(Reading::begin(wanted).first(), address);
     }
 
     #[test]

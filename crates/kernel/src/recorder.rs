@@ -19,7 +19,7 @@ use crate::cost::{self, Cost};
 use crate::error::KernelError;
 use crate::faults;
 use crate::hooks;
-use crate::names::{Sources, Symbols};
+use crate::names::{Reading, Sources};
 use crate::namespaces::{in_pid_namespace, monotonic_offset_ns};
 use crate::translate::{Raw, Translator};
 
@@ -95,8 +95,7 @@ impl Recorder {
     /// [`KernelError`], for instance where this user lacks a privilege.
     pub fn start(plan: Plan) -> Result<Self, KernelError> {
         crate::libbpf_log::keep();
-        // In a thread of its own, because the kernel takes up to a tenth of a second to list its functions.
-        let symbols = std::thread::Builder::new().spawn(Symbols::read);
+        let symbols = Reading::begin(&TICK_FUNCTIONS);
         let kernel = Btf::from_vmlinux().map_err(|_| KernelError::NoTypes)?;
         let cpus = possible_cpus()?;
         if let Some(&cpu) = plan.cpus.iter().find(|cpu| cpu.0 >= cpus) {
@@ -111,8 +110,7 @@ impl Recorder {
             return Err(KernelError::TimeNamespace);
         }
         let mut open = open()?;
-        let symbols = symbols.map_or_else(|_| Symbols::read(), |reader| reader.join().unwrap_or_default());
-        let (missing, steal) = adapt(&mut open, &kernel, cpus, &plan, &symbols)?;
+        let (mut missing, steal) = adapt(&mut open, &kernel, cpus, &plan, symbols.first())?;
         let mut skeleton = open.load().map_err(|e| KernelError::refused("the programs", &e))?;
         let ringed: Vec<Cpu> = if plan.follow { (0..cpus).map(Cpu).collect() } else { plan.cpus.clone() };
         let ring_bytes = ring_bytes(ringed.len());
@@ -126,6 +124,10 @@ impl Recorder {
             container.adopt(Adopter::new(&skeleton, cpus)?);
         }
         let faults = if plan.follow && plan.own_work { faults::attach(&skeleton, cpus)? } else { Vec::new() };
+        let symbols = symbols.end();
+        if symbols.is_empty() {
+            missing.push("/proc/kallsyms: functions have no names (it needs CAP_SYSLOG)".into());
+        }
         let translator = Translator {
             sources: Sources::default(),
             symbols,
@@ -273,7 +275,7 @@ fn adapt(
     kernel: &Btf<'_>,
     cpus: u32,
     plan: &Plan,
-    symbols: &Symbols,
+    tick_function: u64,
 ) -> Result<(Vec<String>, bool), KernelError> {
     let refused = |e: libbpf_rs::Error| KernelError::refused("the programs", &e);
     let only_followed = ["sched_process_fork", "sched_process_exec", "sched_migrate_task"];
@@ -284,9 +286,6 @@ fn adapt(
         _ => plan.follow || !only_followed.contains(&hook),
     };
     let mut missing = hooks::choose(kernel, open.open_object_mut().progs_mut(), wanted);
-    if symbols.is_empty() {
-        missing.push("/proc/kallsyms: functions have no names (it needs CAP_SYSLOG)".into());
-    }
     // It has no hook: `Adopter` runs it on each CPU, where an adopted thread may be running already.
     open.progs.begin_here.set_autoattach(false);
     let slots = if plan.follow { SLOTS } else { 1 };
@@ -297,7 +296,7 @@ fn adapt(
     open.maps.own_waits.set_max_entries(slots).map_err(refused)?;
     open.maps.free_slots.set_max_entries(slots).map_err(refused)?;
     if let Some(rodata) = open.maps.rodata_data.as_deref_mut() {
-        rodata.settings.tick_function = symbols.address(&TICK_FUNCTIONS);
+        rodata.settings.tick_function = tick_function;
         rodata.settings.follow = u32::from(plan.follow);
         rodata.settings.adopt = u32::from(plan.adopt);
         rodata.settings.tells_state = u32::from(hooks::switch_tells_state(kernel));

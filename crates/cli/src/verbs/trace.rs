@@ -8,6 +8,8 @@ mod run_summary;
 
 use std::ffi::OsString;
 use std::io::ErrorKind;
+use std::panic::resume_unwind;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use quell_kernel::{Plan, container};
@@ -70,13 +72,14 @@ fn recover(args: &Trace, printer: Printer) -> anyhow::Result<ExitCode> {
 }
 
 fn trace(args: &Trace, folder: &Folder, printer: Printer) -> anyhow::Result<u8> {
-    let used = mpi::used_by(&args.command, args.mpi.as_deref())?;
-    if args.network {
-        network::measure(&used.wrapper, folder, printer)?;
-    }
-    let library = library(&used, folder, printer)?;
     let wanted = Plan { follow: true, adopt: true, own_work: args.own_work, ..Plan::default() };
-    let kernel = KernelSide::start(args.sources, wanted, printer)?;
+    let tracer = || tracer(args, folder, printer);
+    let start = || KernelSide::start(args.sources, wanted, printer);
+    let ((used, library), kernel) = match args.network {
+        // The recorder would add its cost to what is measured.
+        true => (tracer()?, start()?),
+        false => both(tracer, start)?,
+    };
     let mut loading = Loading { library, variables: variables(args, folder)? };
     let code = match kernel {
         KernelSide::Known(rows) => {
@@ -108,8 +111,32 @@ fn trace(args: &Trace, folder: &Folder, printer: Printer) -> anyhow::Result<u8> 
     Ok(run_summary::report(args, folder, &used, &nodes, made, code, printer))
 }
 
+/// Does `aside` in a thread of its own while `here` is done, if there is a thread to be had. The error is that of `aside` if both fail.
+fn both<A: Send, H>(
+    aside: impl Fn() -> anyhow::Result<A> + Sync,
+    here: impl FnOnce() -> anyhow::Result<H>,
+) -> anyhow::Result<(A, H)> {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().spawn_scoped(scope, &aside);
+        let here = here();
+        let aside = thread
+            .map_or_else(|_| aside(), |thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        Ok((aside?, here?))
+    })
+}
+
+/// The MPI that the command uses, and its tracer; measures its network first if that is requested.
+fn tracer(args: &Trace, folder: &Folder, printer: Printer) -> anyhow::Result<(Used, PathBuf)> {
+    let used = mpi::used_by(&args.command, args.mpi.as_deref())?;
+    if args.network {
+        network::measure(&used.wrapper, folder, printer)?;
+    }
+    let library = library(&used, folder, printer)?;
+    Ok((used, library))
+}
+
 /// Puts the tracer for this MPI into the run's folder, where every host sees it.
-fn library(used: &Used, folder: &Folder, printer: Printer) -> anyhow::Result<std::path::PathBuf> {
+fn library(used: &Used, folder: &Folder, printer: Printer) -> anyhow::Result<PathBuf> {
     let Built { path, fresh } = mpi::build(&mpi::TRACER, &used.wrapper, &mpi_cache()?)?;
     if fresh {
         let wrapper = &used.wrapper;
