@@ -47,7 +47,7 @@ KINDS = (
 
 # One kind more makes slots of the container, and counters in the tracer's logs, others: raise both.
 CONTAINER_VERSION = 1
-TRACE_LOG_VERSION = 1
+TRACE_LOG_VERSION = 2
 KINDS_DOC = "What takes a CPU from a thread; the order in which one interrupts another."
 
 LEVELS = (

@@ -7,8 +7,9 @@ from contract.rows import Field, Number, Operation, Struct
 
 MAGIC = "QUELLMPI"
 VERSION = TRACE_LOG_VERSION
-# Bytes before the first record.
+# Bytes of the head, and of the stage behind it, where records wait until they are appended to the file.
 HEAD_BYTES = 4096
+STAGE_BYTES = 64 << 10
 # Variables: the folder of the logs, how many bytes each may have, the program that records a host's kernel.
 FOLDER = "QUELL_TRACE"
 LIMIT = "QUELL_TRACE_LIMIT"
@@ -56,6 +57,7 @@ HEAD = Struct(
         Field("library", "char", 256, note="the MPI's version, its first line"),
         Field("program", "char", 256),
         Field("reason", "char", 256, note="why there are no kernel's noise counters; empty if there are"),
+        Field("appended", "u64", note="bytes of records that were appended; later ones are in the stage"),
     ),
     doc="The used part of the head; zeros follow. Texts end with a zero. Times are on CLOCK_MONOTONIC.",
     parts=(CLOCK,),

@@ -3,8 +3,9 @@
  * A trace log: what the tracer in mpi/trace recorded about one thread of one rank. crates/recording/src/mpi_log.rs reads it, and its
  * test compiles this header.
  *
- * A file is a head of QUELL_TRACE_HEAD bytes followed by records, of which the first `bytes` bytes are complete at any time, even if
- * the program was killed. All numbers are little endian. If the head says FINALIZED, nothing more will be written.
+ * A file is a head of QUELL_TRACE_HEAD bytes, a stage of QUELL_TRACE_STAGE bytes, and the records that were appended, `appended` bytes. The
+ * records that come after those are in the stage, from its beginning, so that there are `bytes` bytes of whole records at any time, even if the
+ * program was killed. All numbers are little endian. If the head says FINALIZED, nothing more will be written.
  */
 #ifndef QUELL_TRACE_LOG_H
 #define QUELL_TRACE_LOG_H
@@ -14,8 +15,9 @@
 
 /* Generated (layout) by tools/make_contract.py from contract/trace_log.py and kernel.py: change it there. */
 #define QUELL_TRACE_MAGIC "QUELLMPI"
-#define QUELL_TRACE_VERSION 1
+#define QUELL_TRACE_VERSION 2
 #define QUELL_TRACE_HEAD 4096
+#define QUELL_TRACE_STAGE 65536
 
 /* Variables: the logs' folder, how many bytes each may have, the program that records a host's kernel. */
 #define QUELL_TRACE_FOLDER_VARIABLE "QUELL_TRACE"
@@ -64,6 +66,7 @@ struct quell_trace_head {
 	char library[256]; /* the MPI's version, its first line */
 	char program[256];
 	char reason[256]; /* why there are no kernel's noise counters; empty if there are */
+	uint64_t appended; /* bytes of records that were appended; later ones are in the stage */
 };
 
 /* What happened. `value`, `mask` and the words that follow the record are given for each. COMM|PEER is a word with the number
@@ -132,7 +135,7 @@ _Static_assert(sizeof(struct quell_trace_clock) == 24, "contract/ has another la
 _Static_assert(offsetof(struct quell_trace_clock, at_ns) == 0, "contract/ has another layout");
 _Static_assert(offsetof(struct quell_trace_clock, offset_ns) == 8, "contract/ has another layout");
 _Static_assert(offsetof(struct quell_trace_clock, error_ns) == 16, "contract/ has another layout");
-_Static_assert(sizeof(struct quell_trace_head) == 1232, "contract/ has another layout");
+_Static_assert(sizeof(struct quell_trace_head) == 1240, "contract/ has another layout");
 _Static_assert(offsetof(struct quell_trace_head, magic) == 0, "contract/ has another layout");
 _Static_assert(offsetof(struct quell_trace_head, version) == 8, "contract/ has another layout");
 _Static_assert(offsetof(struct quell_trace_head, state) == 12, "contract/ has another layout");
@@ -156,6 +159,7 @@ _Static_assert(offsetof(struct quell_trace_head, boot) == 400, "contract/ has an
 _Static_assert(offsetof(struct quell_trace_head, library) == 464, "contract/ has another layout");
 _Static_assert(offsetof(struct quell_trace_head, program) == 720, "contract/ has another layout");
 _Static_assert(offsetof(struct quell_trace_head, reason) == 976, "contract/ has another layout");
+_Static_assert(offsetof(struct quell_trace_head, appended) == 1232, "contract/ has another layout");
 _Static_assert(sizeof(struct quell_trace_record) == 16, "contract/ has another layout");
 _Static_assert(offsetof(struct quell_trace_record, kind) == 0, "contract/ has another layout");
 _Static_assert(offsetof(struct quell_trace_record, words) == 1, "contract/ has another layout");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * A thread's log: a file that is reserved and mapped piece by piece. A full disk is then an error here instead of a SIGBUS later, and
- * what was written survives if the program is killed. It makes a system call only when a new piece begins, and at a new
- * call site.
+ * A thread's log. Records go to the stage, a part of the file that is mapped, so what was written survives if the program is killed. A full
+ * stage is appended to the file by one system call, which takes a small part of the time that a fault for each page of a mapped file does,
+ * and on a full disk fails instead of ending the program with a SIGBUS. There are system calls only then, and at a new call site.
  */
 #include "trace.h"
 
@@ -19,8 +19,10 @@
 
 #include "node.h"
 
-#define PIECE (2u << 20)
+#define MAPPED (QUELL_TRACE_HEAD + QUELL_TRACE_STAGE)
 #define LIMIT (4ull << 30)
+/* Room for any record. */
+#define LARGEST 4096u
 
 __thread struct thread mine;
 bool tracing, threaded;
@@ -85,46 +87,48 @@ static int open_again(const struct log *log, int flags)
 	return open(log->path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0644);
 }
 
-/* Whether disk space is reserved for a part of the file; if not, errno says why. */
-static bool reserve(int file, uint64_t from, uint64_t to)
+/* Whether disk space is reserved for the mapped part of the file; if not, errno says why. */
+static bool reserve(int file)
 {
 	do
-		errno = posix_fallocate(file, (off_t)from, (off_t)(to - from));
+		errno = posix_fallocate(file, 0, MAPPED);
 	while (errno == EINTR);
 	return !errno;
 }
 
-/* Maps the next piece of the file, from the page in which the last record ended. */
-bool log_grow(struct log *log)
+/* Appends what is in the stage to the file. If the program is killed before this is done, all of it is still in the stage. */
+static bool append(struct log *log)
 {
-	uint64_t at = QUELL_TRACE_HEAD + log->head->bytes, from = at & ~4095ull, to = from + PIECE;
-	uint64_t end = QUELL_TRACE_HEAD + (limit & ~4095ull);
+	uint64_t appended = log->head->appended, bytes = log->head->bytes - appended, done = 0;
+	int saved = errno, file = bytes ? open_again(log, 0) : -1;
+	while (file >= 0 && done < bytes) {
+		ssize_t written = pwrite(file, log->stage + done, bytes - done, (off_t)(MAPPED + appended + done));
+		if (written > 0)
+			done += (uint64_t)written;
+		else if (errno != EINTR)
+			break;
+	}
+	if (file >= 0)
+		close(file);
+	errno = saved;
+	if (done < bytes)
+		return false;
+	__atomic_store_n(&log->head->appended, appended + bytes, __ATOMIC_RELEASE);
+	return true;
+}
+
+/* Makes room in the stage. */
+bool log_make_room(struct log *log)
+{
+	uint64_t end = limit & ~4095ull;
 	if (log->full)
 		return false;
 	log->full = true;
-	if (to > end)
-		to = end;
-	/* A page has room for any record. */
-	if (to < at + 4096)
+	if (log->head->bytes + LARGEST > end || !append(log))
 		return false;
-	int file = open_again(log, 0), saved = errno;
-	if (file < 0)
-		return false;
-	char *window = MAP_FAILED;
-	if (reserve(file, log->reserved, to))
-		window = mmap(NULL, to - from, PROT_READ | PROT_WRITE, MAP_SHARED, file, (off_t)from);
-	close(file);
-	errno = saved;
-	if (window == MAP_FAILED)
-		return false;
-	if (log->window)
-		munmap(log->window, log->window_bytes);
-	log->window = window;
-	log->window_at = from;
-	log->window_bytes = to - from;
-	log->reserved = to;
-	log->next = window + (at - from);
-	log->limit = window + (to - from);
+	uint64_t room = end - log->head->bytes;
+	log->next = log->stage;
+	log->limit = log->stage + (room < QUELL_TRACE_STAGE ? room : QUELL_TRACE_STAGE);
 	log->full = false;
 	return true;
 }
@@ -158,8 +162,8 @@ static struct log *create(void)
 	snprintf(log->path, PATH_MAX + 300, "%s/%s.%d.%ld.log", folder, host, (int)getpid(), syscall(SYS_gettid));
 	int saved = errno, file = open_again(log, O_CREAT | O_EXCL);
 	void *head = MAP_FAILED;
-	if (file >= 0 && reserve(file, 0, QUELL_TRACE_HEAD))
-		head = mmap(NULL, QUELL_TRACE_HEAD, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+	if (file >= 0 && reserve(file))
+		head = mmap(NULL, MAPPED, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
 	const char *reason = head == MAP_FAILED ? strerror(errno) : "";
 	if (file >= 0)
 		close(file);
@@ -170,7 +174,7 @@ static struct log *create(void)
 		return NULL;
 	}
 	log->head = head;
-	log->reserved = QUELL_TRACE_HEAD;
+	log->stage = (char *)head + QUELL_TRACE_HEAD;
 	memcpy(log->head->magic, QUELL_TRACE_MAGIC, sizeof(log->head->magic));
 	log->head->version = QUELL_TRACE_VERSION;
 	log->head->pid = (uint32_t)getpid();
@@ -239,27 +243,22 @@ void log_wrong_mpi(void)
 	if (!log)
 		return;
 	log->head->state = QUELL_TRACE_WRONG_MPI;
-	munmap(log->head, QUELL_TRACE_HEAD);
+	munmap(log->head, MAPPED);
 	free(log);
 }
 
 /* ---- The end ---- */
 
-static void trim(struct log *log)
+/* Appends the last records. Nothing is written afterwards. */
+static void end(struct log *log)
 {
 	/* A forked child has the same memory, but is not a rank. */
-	if (log->head->pid != (uint32_t)getpid() || !log->window)
+	if (log->head->pid != (uint32_t)getpid() || log->ended)
 		return;
-	munmap(log->window, log->window_bytes);
-	log->window = NULL;
+	/* What cannot be appended is read from the stage. */
+	append(log);
 	log->next = log->limit = NULL;
-	log->full = true;
-	int file = open_again(log, 0);
-	if (file < 0)
-		return;
-	if (ftruncate(file, (off_t)(QUELL_TRACE_HEAD + log->head->bytes)))
-		log->reserved = 0;
-	close(file);
+	log->full = log->ended = true;
 }
 
 static void thread_ends(void *given)
@@ -268,7 +267,7 @@ static void thread_ends(void *given)
 	mine.depth = 1;
 	pthread_mutex_lock(&guard);
 	log->head->end_ns = log->head->end_ns ? log->head->end_ns : now_ns();
-	trim(log);
+	end(log);
 	pthread_mutex_unlock(&guard);
 }
 
@@ -282,7 +281,7 @@ void log_end_all(bool finalized)
 			log->head->state = QUELL_TRACE_FINALIZED;
 			log->head->end_ns = log->head->end_ns ? log->head->end_ns : now_ns();
 		}
-		trim(log);
+		end(log);
 	}
 	pthread_mutex_unlock(&guard);
 }

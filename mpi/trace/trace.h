@@ -87,7 +87,7 @@ struct edge {
 
 struct log {
 	struct quell_trace_head *head;
-	char *next, *limit; /* in the window */
+	char *next, *limit; /* in the stage */
 	uint64_t now_ns;    /* time of the event that is being written */
 	uint32_t region;    /* region of the current call */
 	uint32_t phase;     /* region of the current phase, or 0 */
@@ -95,10 +95,8 @@ struct log {
 	struct quell_levels seen; /* of the slot, when its counters were last read */
 	uint64_t from_ns[QUELL_TRACE_SOURCES];  /* the counters when the log began: noise before that is not the run's */
 	uint64_t noise_ns[QUELL_TRACE_SOURCES]; /* as last written */
-	char *window;
-	uint64_t window_at, reserved; /* where in the file the window begins, and where the file ends */
-	size_t window_bytes;
-	bool full;
+	char *stage;
+	bool full, ended;
 	struct region *regions; /* a hash table of a power of two places */
 	uint32_t places, used;
 	struct log *others;
@@ -127,7 +125,7 @@ static inline uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-bool log_grow(struct log *log);
+bool log_make_room(struct log *log);
 struct log *log_open(void);
 void log_forget_noise(struct log *log);
 void log_wrong_mpi(void);
@@ -143,7 +141,7 @@ extern const char *const call_names[CALLS];
 static inline void put(struct log *log, enum quell_trace_kind kind, unsigned mask, uint32_t value, const void *data, unsigned words)
 {
 	size_t size = sizeof(struct quell_trace_record) + 8u * words;
-	if (__builtin_expect((size_t)(log->limit - log->next) < size, 0) && !log_grow(log)) {
+	if (__builtin_expect((size_t)(log->limit - log->next) < size, 0) && !log_make_room(log)) {
 		log->head->lost++;
 		return;
 	}

@@ -27,6 +27,7 @@ use events::Events;
 use head::{Head, State};
 pub use layout::variable;
 use lines::Clock;
+use records::Extent;
 use task_names::TaskNames;
 pub use task_names::{OTHER_RANKS, OWN_THREADS};
 
@@ -47,7 +48,7 @@ pub struct LogRun {
 #[derive(Debug)]
 struct Log {
     path: PathBuf,
-    bytes: u64,
+    extent: Extent,
     pid: u32,
     tid: u32,
     clock: Clock,
@@ -136,7 +137,7 @@ impl LogRun {
         let locations = logs
             .map(|(((path, head), clock), maps)| Log {
                 path,
-                bytes: head.bytes,
+                extent: head.extent,
                 pid: head.pid,
                 tid: head.tid,
                 clock,
@@ -159,7 +160,7 @@ impl LogRun {
             self.definitions.locations.insert(at, location);
             let nothing = Log {
                 path: PathBuf::new(),
-                bytes: 0,
+                extent: Extent::default(),
                 pid: 0,
                 tid: 0,
                 clock: Clock::default(),
@@ -261,7 +262,7 @@ impl Run for LogRun {
 impl Log {
     fn read(&mut self, events: &mut Vec<Event>) -> Result<bool, Damage> {
         if self.events.is_none() {
-            self.events = Some(Events::open(&self.path, self.bytes).map_err(|why| Damage(why.to_string()))?);
+            self.events = Some(Events::open(&self.path, self.extent).map_err(|why| Damage(why.to_string()))?);
         }
         let Some(reader) = &mut self.events else { return Ok(false) };
         let from = events.len();

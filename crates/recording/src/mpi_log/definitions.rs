@@ -84,7 +84,7 @@ pub(super) fn define(
     let mut processes: HashMap<(u32, u32), HashMap<u32, u32>> = HashMap::new();
     for (path, head) in heads {
         let process = processes.entry((head.rank, head.pid)).or_default();
-        let mut records = Records::open(path, head.bytes)?;
+        let mut records = Records::open(path, head.extent)?;
         let written = fs::metadata(path).and_then(|facts| facts.modified()).ok();
         let mut regions = Vec::new();
         // Damage is reported when the events are read.

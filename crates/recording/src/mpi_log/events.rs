@@ -5,7 +5,7 @@ use std::path::Path;
 use super::definitions::Maps;
 use super::layout::{SOURCES, kind};
 use super::lines::Clock;
-use super::records::{Record, Records, two};
+use super::records::{Extent, Record, Records, two};
 use crate::mpi::{BLOCKING, Damage, Event, Operation, UNKNOWN, What};
 
 /// Approximate number of events that are read at once.
@@ -18,8 +18,8 @@ pub(super) struct Events {
 }
 
 impl Events {
-    pub(super) fn open(path: &Path, bytes: u64) -> std::io::Result<Self> {
-        Ok(Self { records: Records::open(path, bytes)? })
+    pub(super) fn open(path: &Path, extent: Extent) -> std::io::Result<Self> {
+        Ok(Self { records: Records::open(path, extent)? })
     }
 
     /// Reads the next few thousand events; `false` after the last.

@@ -7,6 +7,7 @@ use std::path::Path;
 use fs_err as fs;
 
 use super::layout::{self, Field, HEAD, MAGIC, VERSION, field, state};
+use super::records::Extent;
 use crate::{Error, one_line};
 
 /// Maximum number of ranks that is plausible.
@@ -30,8 +31,7 @@ pub(super) struct Pair {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Head {
     pub(super) state: State,
-    /// Size of the records, in bytes: at most what the file has.
-    pub(super) bytes: u64,
+    pub(super) extent: Extent,
     pub(super) lost: u64,
     pub(super) rank: u32,
     pub(super) ranks: u32,
@@ -90,7 +90,7 @@ impl Head {
         let text = |at| text(bytes_of(bytes, at));
         Ok(Self {
             state,
-            bytes: number(bytes, field::BYTES).min(length.saturating_sub(HEAD as u64)),
+            extent: Extent::new(number(bytes, field::BYTES), number(bytes, field::APPENDED), length),
             lost: number(bytes, field::LOST),
             rank,
             ranks,

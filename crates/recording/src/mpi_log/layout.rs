@@ -6,9 +6,11 @@
 use std::mem::{offset_of, size_of};
 
 pub(crate) const MAGIC: &[u8; 8] = b"QUELLMPI";
-pub(crate) const VERSION: u32 = 1;
-/// Bytes before the first record.
+pub(crate) const VERSION: u32 = 2;
+/// Bytes of the head.
 pub(crate) const HEAD: usize = 4096;
+/// Bytes of the stage behind the head, where records wait until they are appended to the file.
+pub(crate) const STAGE: usize = 65536;
 /// Bytes of a record before its words.
 pub(crate) const RECORD: usize = 16;
 /// Bytes of a measurement of clocks.
@@ -93,6 +95,7 @@ pub(crate) mod field {
     pub(crate) const LIBRARY: Field = Field { at: 464, bytes: 256 };
     pub(crate) const PROGRAM: Field = Field { at: 720, bytes: 256 };
     pub(crate) const REASON: Field = Field { at: 976, bytes: 256 };
+    pub(crate) const APPENDED: Field = Field { at: 1232, bytes: 8 };
 }
 
 /// `struct quell_trace_clock`.
@@ -137,10 +140,11 @@ pub(crate) struct Head {
     pub(crate) library: [u8; 256],
     pub(crate) program: [u8; 256],
     pub(crate) reason: [u8; 256],
+    pub(crate) appended: u64,
 }
 
 const _: () = {
-    assert!(size_of::<Head>() == 1232);
+    assert!(size_of::<Head>() == 1240);
     assert!(offset_of!(Head, magic) == 0);
     assert!(offset_of!(Head, version) == 8);
     assert!(offset_of!(Head, state) == 12);
@@ -164,6 +168,7 @@ const _: () = {
     assert!(offset_of!(Head, library) == 464);
     assert!(offset_of!(Head, program) == 720);
     assert!(offset_of!(Head, reason) == 976);
+    assert!(offset_of!(Head, appended) == 1232);
 };
 
 /// `struct quell_trace_record`.

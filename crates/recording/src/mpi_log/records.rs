@@ -1,12 +1,12 @@
 //! Reads a log's records, one after another.
 
-use std::io::{BufReader, Read, Seek as _, SeekFrom, Take};
+use std::io::{BufReader, Chain, Cursor, Read, Seek as _, SeekFrom};
 use std::mem::offset_of;
 use std::path::Path;
 
 use fs_err as fs;
 
-use super::layout::{self, HEAD, RECORD};
+use super::layout::{self, HEAD, RECORD, STAGE};
 use crate::mpi::Damage;
 
 /// Lower and upper half of a word.
@@ -40,24 +40,53 @@ impl Record<'_> {
     }
 }
 
+/// Where the records of a log are, in bytes: at most what the file has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Extent {
+    /// Behind the stage. They come first.
+    pub(super) appended: u64,
+    /// In the stage.
+    pub(super) staged: u64,
+}
+
+impl Extent {
+    /// The extent that a head claims, in a file of `length` bytes.
+    pub(super) fn new(bytes: u64, appended: u64, length: u64) -> Self {
+        let behind_head = length.saturating_sub(HEAD as u64);
+        Self {
+            appended: appended.min(bytes).min(behind_head.saturating_sub(STAGE as u64)),
+            staged: bytes.saturating_sub(appended).min(STAGE as u64).min(behind_head),
+        }
+    }
+}
+
 /// The records of a log.
 #[derive(Debug)]
 pub(super) struct Records {
-    file: Take<BufReader<fs::File>>,
+    file: Chain<std::io::Take<BufReader<fs::File>>, Cursor<Vec<u8>>>,
+    left: u64,
     words: Vec<u8>,
 }
 
 impl Records {
-    /// The records at `path`, of which `bytes` bytes are valid.
-    pub(super) fn open(path: &Path, bytes: u64) -> std::io::Result<Self> {
+    /// The records at `path`.
+    pub(super) fn open(path: &Path, extent: Extent) -> std::io::Result<Self> {
         let mut file = fs::File::open(path)?;
+        let mut stage = Vec::new();
         file.seek(SeekFrom::Start(HEAD as u64))?;
-        Ok(Self { file: BufReader::with_capacity(1 << 16, file).take(bytes), words: vec![0; 255 * 8] })
+        file.by_ref().take(extent.staged).read_to_end(&mut stage)?;
+        file.seek(SeekFrom::Start((HEAD + STAGE) as u64))?;
+        let appended = BufReader::with_capacity(1 << 16, file).take(extent.appended);
+        Ok(Self {
+            file: appended.chain(Cursor::new(stage)),
+            left: extent.appended + extent.staged,
+            words: vec![0; 255 * 8],
+        })
     }
 
     /// The next record.
     pub(super) fn next(&mut self) -> Result<Option<Record<'_>>, Damage> {
-        if self.file.limit() == 0 {
+        if self.left == 0 {
             return Ok(None);
         }
         let mut head = [0; RECORD];
@@ -82,6 +111,9 @@ impl Records {
         let what = if part == 0 { "head" } else { "words" };
         self.file
             .read_exact(to)
-            .map_err(|why| Damage(format!("the {what} of a record cannot be read: {why}")))
+            .map_err(|why| Damage(format!("the {what} of a record cannot be read: {why}")))?;
+        // What is there is whole, or the line above fails.
+        self.left = self.left.saturating_sub(to.len() as u64);
+        Ok(())
     }
 }

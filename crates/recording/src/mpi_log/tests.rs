@@ -90,6 +90,25 @@ fn all(run: &mut LogRun, location: usize) -> (Vec<Event>, Option<Damage>) {
     }
 }
 
+/// Records are appended behind the stage, and what is in the stage comes after them, wherever the two meet.
+#[test]
+fn appended_records_come_before_those_in_the_stage() {
+    let all_records = records();
+    let whole = all(&mut LogRun::open(folder_with(&[log(0, 1, &all_records)]).path()).unwrap(), 0);
+    for appended in [16 + 24, all_records.len()] {
+        let mut bytes = head(0, 1, all_records.len());
+        bytes[field::APPENDED.at..][..8].copy_from_slice(&(appended as u64).to_le_bytes());
+        bytes.extend(&all_records[appended..]);
+        // The rest of the stage holds older records.
+        bytes.resize(layout::HEAD + layout::STAGE, 0xee);
+        bytes.extend(&all_records[..appended]);
+        let dir = folder_with(&[bytes]);
+        let mut run = LogRun::open(dir.path()).unwrap();
+        assert_eq!(run.definitions().regions[0].name, "MPI_Send");
+        assert_eq!(all(&mut run, 0), whole, "{appended}");
+    }
+}
+
 #[test]
 fn what_a_rank_wrote_is_what_is_read() {
     let dir = folder_with(&[log(0, 3, &records())]);
