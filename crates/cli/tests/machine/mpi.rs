@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::support::disturbers::rename_this_thread;
 use crate::support::node::{disturb, last_cpu, until};
+use crate::support::small_disk::SmallDisk;
 use crate::support::tools::{has_two_cpus, is_root, mpis};
 use crate::support::{Guard, cpus, json, quell, run};
 use quell_recording::rank_file::RankFile;
@@ -214,39 +215,19 @@ fn ranks_end_with_quell_and_their_phases_are_collected_later() {
     }
 }
 
-/// A file system of a few MiB, which is unmounted at the end of the test.
-struct Small(tempfile::TempDir);
-
-impl Small {
-    fn mount(bytes: u32) -> Option<Self> {
-        let dir = tempfile::tempdir().unwrap();
-        let mount = Command::new("mount")
-            .args(["-t", "tmpfs", "-o", &format!("size={bytes}"), "quell-test"])
-            .arg(dir.path())
-            .output();
-        mount.is_ok_and(|output| output.status.success()).then_some(Self(dir))
-    }
-}
-
-impl Drop for Small {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg("--lazy").arg(self.0.path()).output();
-    }
-}
-
 #[test]
 fn a_full_disk_is_named() {
     let _machine = machine();
-    let Some(small) = Small::mount(2 << 20) else {
+    let Some(small) = SmallDisk::mount(2 << 20) else {
         return skip("this user may not mount a small file system");
     };
     for mpi in mpis() {
         let words = ["bench", "fwq", "-n", "2", "--quantum", "10us", "--barrier-every", "1000", "--duration"];
-        let output = run(small.0.path(), &[&words[..], &["5min", "--mpi", mpi, "-o", mpi]].concat());
+        let output = run(small.path(), &[&words[..], &["5min", "--mpi", mpi, "-o", mpi]].concat());
         let printed = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{mpi}: {printed}");
         assert!(printed.contains("No space left on device"), "{mpi}: {printed}");
-        std::fs::remove_dir_all(small.0.path().join(mpi)).unwrap();
+        std::fs::remove_dir_all(small.path().join(mpi)).unwrap();
     }
 }
 

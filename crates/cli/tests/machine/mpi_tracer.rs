@@ -9,6 +9,7 @@ use fs_err as fs;
 use quell_recording::mpi::{BLOCKING, Event, Operation, Region, Run as _, UNKNOWN, What};
 use quell_recording::mpi_log::{INJECTED, LogRun};
 
+use crate::support::small_disk::SmallDisk;
 use crate::support::tools::{is_here, mpis};
 use crate::support::{self, replaying};
 
@@ -331,16 +332,43 @@ fn a_rank_that_is_killed_leaves_what_it_did() {
         let dir = tempfile::tempdir().unwrap();
         let library = tracer(mpi);
         let dies = program(mpi, "dies.c", dir.path());
-        assert!(!run(mpi, 3, &[&library], &dies, &[]).status.success());
+        // All calls are in the stage, or most were appended.
+        for calls in [50, 5000] {
+            let died = run_with(mpi, 3, &[&library], &dies, &[&calls.to_string()], &[]);
+            assert!(!died.status.success());
+            let mut traced = opened(&dies);
+            assert_eq!(traced.summary().unfinished, [0, 1, 2]);
+            let all = events(&mut traced);
+            assert_eq!(collectives(&all[1]), calls, "{mpi}");
+            // The others wait in the next call.
+            assert!(matches!(all[0].last().unwrap().what, What::CollectiveBegin), "{:?}", all[0].last());
+        }
+    }
+}
+
+fn collectives(events: &[Event]) -> usize {
+    events.iter().filter(|event| matches!(event.what, What::Collective { .. })).count()
+}
+
+#[test]
+fn what_a_full_disk_takes_is_counted() {
+    let _machine = machine();
+    let Some(disk) = SmallDisk::mount(1 << 20) else {
+        return skip("this user may not mount a small file system");
+    };
+    for mpi in mpis() {
+        let library = tracer(mpi);
+        let dies = program(mpi, "dies.c", disk.path());
+        // Three ranks write some 1.3 MB.
+        run_with(mpi, 3, &[&library], &dies, &["4000"], &[]);
         let mut traced = opened(&dies);
-        assert_eq!(traced.summary().unfinished, [0, 1, 2]);
-        let done = |events: &Vec<Event>| {
-            events.iter().filter(|event| matches!(event.what, What::Collective { .. })).count()
-        };
-        let all = events(&mut traced);
-        assert_eq!(done(&all[1]), 50);
-        // The others wait in the next call.
-        assert!(matches!(all[0].last().unwrap().what, What::CollectiveBegin), "{:?}", all[0].last());
+        assert!(traced.summary().lost > 0, "{mpi}");
+        for events in events(&mut traced) {
+            let kept = collectives(&events);
+            assert!((100..4000).contains(&kept), "{mpi}: {kept}");
+        }
+        fs::remove_dir_all(dies.with_extension("logs")).unwrap();
+        fs::remove_file(dies).unwrap();
     }
 }
 

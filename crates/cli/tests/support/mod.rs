@@ -13,6 +13,7 @@ pub mod pftrace;
 pub mod placed;
 pub mod replaying;
 pub mod slurm;
+pub mod small_disk;
 pub mod tools;
 pub mod tuned;
 
