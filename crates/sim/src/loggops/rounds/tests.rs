@@ -7,7 +7,8 @@ use quell_recording::{Cpu, Detour, Nanos, Span, Trace};
 use super::*;
 use crate::clock::ProgressClock;
 use crate::draws::Draws;
-use crate::loggops::{NO_PROGRESS, Network, PerByte, Place, RankClocks, SizeRange, run_by_events};
+use crate::loggops::watch::culprits_by_events;
+use crate::loggops::{NO_PROGRESS, Network, PerByte, Place, SizeRange, run_by_events};
 use crate::pattern::{AnyPattern, LIST, Params, Steps, by_name};
 
 /// Number of random programs: 400, or what the environment says where the test is built. 5,000 take a minute.
@@ -141,7 +142,7 @@ fn rounds_give_what_the_window_engine_gives() {
         let expected = run_by_events(&case.program, &case.run(1)).unwrap();
         for isa in Isa::available() {
             for threads in [1, 2, 7] {
-                let Some(found) = run_with(&case.program, &case.run(threads), isa).unwrap() else {
+                let Some((found, _)) = run_with(&case.program, &case.run(threads), isa, None).unwrap() else {
                     continue;
                 };
                 by_rounds += 1;
@@ -155,6 +156,33 @@ fn rounds_give_what_the_window_engine_gives() {
     }
     let runs = programs() * 3 * Isa::available().len() as u64;
     assert!(2 * by_rounds > runs, "only {by_rounds} of {runs} runs had rounds");
+}
+
+/// The noise on the critical path is the one that the watched window engine finds, whatever the sections.
+#[test]
+fn rounds_find_the_culprits_that_the_window_engine_finds() {
+    let (mut by_rounds, mut hits) = (0, 0);
+    let rules: [Section; 4] = [|_| 1, |_| 3, |size| size.parts / 2 + 1, culprits::section];
+    for seed in 0..programs() {
+        let case = case(seed);
+        let expected = culprits_by_events(&case.program, &case.run(1)).unwrap();
+        for (threads, section) in (1..).zip(rules) {
+            let run = case.run(threads);
+            let Some((outcome, struck)) = run_with(&case.program, &run, Isa::best(), Some(section)).unwrap()
+            else {
+                continue;
+            };
+            by_rounds += 1;
+            hits += struck.len();
+            let found = (outcome, Culprits::new(struck.into_iter(), case.params.ranks, clocks(&run)));
+            let Case { name, params, net, noise, .. } = &case;
+            assert!(
+                found == expected,
+                "seed {seed}, {threads} threads, {name} {params:?}\n{net:?}\n{noise:?}\n{found:?}\n{expected:?}"
+            );
+        }
+    }
+    assert!(by_rounds > 2 * programs() && hits as u64 > 20 * programs(), "{by_rounds} runs, {hits} hits");
 }
 
 /// A uniform step is what each rank does in that step.
