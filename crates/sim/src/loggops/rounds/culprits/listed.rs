@@ -145,7 +145,6 @@ pub(in crate::loggops::rounds) struct InList<'a> {
 type Place = (u32, Time);
 
 impl<'a> InList<'a> {
-    /// `None` if the list is too long for the numbers of operations.
     pub(in crate::loggops::rounds) fn new(
         order: &'a Order,
         all: Ranks<'a>,

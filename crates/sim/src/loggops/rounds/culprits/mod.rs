@@ -16,10 +16,10 @@ use crate::loggops::watch::Struck;
 pub(super) use listed::InList;
 pub(super) use passes::InPasses;
 
-/// Bytes of what is recorded at a time, where a run has that much.
-const MOST_BYTES: u64 = 1 << 27;
-/// Bytes that are recorded at a time, at most. So a section has no more operations of a list than there are numbers for them.
-const LIMIT: u64 = 1 << 31;
+/// Minimum length of a section, in bytes that are recorded, …
+const LEAST_BYTES: u64 = 1 << 27;
+/// … and maximum length: it has no more operations of a list than there are numbers for them.
+const MOST_BYTES: u64 = 1 << 31;
 /// Approximate bytes of the state of a rank.
 const STATE_BYTES: u64 = 64;
 
@@ -70,11 +70,11 @@ pub(super) struct Size {
     pub(super) recorded: u64,
 }
 
-/// As long as memory allows: what is recorded takes as much as the states before all sections, or less than it may.
+/// So long that what is recorded takes as much memory as the states before all sections, or a little that is always allowed.
 pub(super) fn section(size: &Size) -> u64 {
     let recorded = size.recorded.max(1);
     let balanced = (size.parts.saturating_mul(STATE_BYTES).saturating_mul(size.ranks) / recorded).isqrt();
-    balanced.max(MOST_BYTES / recorded).min(LIMIT / recorded).max(1)
+    balanced.max(LEAST_BYTES / recorded).min(MOST_BYTES / recorded).max(1)
 }
 
 /// Number of parts that are played, some of them twice.
