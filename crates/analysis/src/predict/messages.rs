@@ -164,8 +164,7 @@ pub(crate) fn culprits_of_messages(
     let clocks = Clocks::new(&super::clocks(nodes)?);
     let engine = Engine { options, messages, tick: loggops::NO_PROGRESS };
     let of_scale = |&ranks: &u64| {
-        // Each event is watched, so these runs are as long as the event-by-event engine can afford.
-        let scale = scale_at(options, messages, ranks, Speed::Events)?;
+        let scale = scale(options, messages, ranks)?;
         let runs = (0..scale.runs.count.min(WATCHED_RUNS)).into_par_iter();
         let hits = runs.map(|number| engine.culprits(&scale, &clocks, number));
         Ok(hits.collect::<Result<Vec<_>, PredictError>>()?.concat())
@@ -175,27 +174,16 @@ pub(crate) fn culprits_of_messages(
 
 /// The part of the request that a scale can afford.
 fn scale(options: &Options, messages: &Messages, ranks: u64) -> Result<Scale, PredictError> {
-    let one = pattern::by_name("bsp", &params(options, messages, ranks))?;
-    scale_at(options, messages, ranks, messages.speed(&one)?)
-}
-
-/// A phase of a scale.
-fn params(options: &Options, messages: &Messages, ranks: u64) -> Params {
-    Params {
+    let params = Params {
         ranks: ranks as u32,
         bytes: messages.bytes,
         work_ns: options.quantum.as_nanos(),
         inner: Some(messages.op.clone()),
         ..Params::default()
-    }
-}
-
-/// The part that a scale can afford at a speed.
-fn scale_at(options: &Options, messages: &Messages, ranks: u64, speed: Speed) -> Result<Scale, PredictError> {
-    let params = params(options, messages, ranks);
+    };
     let one = pattern::by_name("bsp", &params)?;
     let events = one.totals().map_or(u64::MAX, |(operations, sends)| operations.saturating_add(sends)).max(1);
-    let event_ps = speed.event_ps();
+    let event_ps = messages.speed(&one)?.event_ps();
     if events.saturating_mul(event_ps) > EFFORT_OF_ONE_PS {
         let (op, most) = (messages.op.clone(), EFFORT_OF_ONE_PS / event_ps);
         return Err(PredictError::TooLarge { op, ranks, events, most });

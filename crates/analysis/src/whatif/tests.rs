@@ -97,14 +97,16 @@ fn the_order_of_sources_depends_on_the_scale_and_removal_confirms_it() {
 #[test]
 fn messages_split_and_add_up_too() {
     let node = [built()];
-    let net = Network::default();
-    let network = net.into();
-    let messages = predict::Messages { op: "allreduce".into(), bytes: 8, network, rules: Rules::Physical };
-    let job = Job::Phases(Options { messages: Some(messages), phases: 40, ..options(&[64]) });
-    let costs = costs(&node, &job, 2, &|_, _| ()).unwrap();
-    let parts: f64 = costs.sources.iter().map(|one| one.costs[0].part_percent).sum();
-    assert!((parts - costs.scales[0].slowdown_percent).abs() < 1e-6 * parts, "{costs:?}");
-    assert!(costs.sources.iter().any(|one| one.costs[0].alone_ci95_percent.is_some()), "{costs:?}");
+    // Event by event, and in rounds.
+    for rules in [Rules::Physical, Rules::Call] {
+        let network = Network::default().into();
+        let messages = predict::Messages { op: "allreduce".into(), bytes: 8, network, rules };
+        let job = Job::Phases(Options { messages: Some(messages), phases: 40, ..options(&[64]) });
+        let costs = costs(&node, &job, 2, &|_, _| ()).unwrap();
+        let parts: f64 = costs.sources.iter().map(|one| one.costs[0].part_percent).sum();
+        assert!((parts - costs.scales[0].slowdown_percent).abs() < 1e-6 * parts, "{costs:?}");
+        assert!(costs.sources.iter().any(|one| one.costs[0].alone_ci95_percent.is_some()), "{costs:?}");
+    }
 }
 
 #[test]

@@ -29,7 +29,7 @@ pub use program::{
     ANY, Kind, Peers, Program, ReadyOp, ReadyTrigger, Shape, Shapes, StepProgram, UniformStep,
 };
 pub use rounds::{Speed, speed};
-pub use watch::{Activity, Culprits, Hit, Slice, Timeline, run_for_culprits, run_for_timeline};
+pub use watch::{Activity, Culprits, Hit, Slice, Timeline, run_for_timeline};
 
 use free::{IdleTimes, InCall, Several, Single};
 use global::Global;
@@ -83,6 +83,18 @@ pub fn run<P: Program>(program: &P, run: &Run<'_>) -> Result<Outcome, RunError> 
     match rounds::run(program, run)? {
         Some(outcome) => Ok(outcome),
         None => run_by_events(program, run),
+    }
+}
+
+/// Plays a program under the physical rules, with either kind of progress, and returns which detours made it as late as it was: in rounds
+/// where it has them, or else event by event on one thread. The result is the same.
+///
+/// # Errors
+/// As for [`run`].
+pub fn run_for_culprits<P: Program>(program: &P, run: &Run<'_>) -> Result<(Outcome, Culprits), RunError> {
+    match rounds::run_for_culprits(program, run)? {
+        Some(found) => Ok(found),
+        None => watch::culprits_by_events(program, run),
     }
 }
 

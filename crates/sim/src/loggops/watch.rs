@@ -16,6 +16,7 @@ use super::rank::Rank;
 use super::{Noise, Run, RunError, lock};
 use meetings::Meetings;
 
+pub(super) use culprits::Struck;
 pub use culprits::{Culprits, Hit};
 pub use timeline::{Activity, Slice, Timeline};
 
@@ -127,11 +128,11 @@ impl<P: Program, F: IdleTimes, W: Watch> Play<P, F> for Watched<'_, '_, P, W> {
     }
 }
 
-/// Plays a program under the physical rules, on one thread, and returns which detours made it as late as it was.
-///
-/// # Errors
-/// As for [`run`](super::run).
-pub fn run_for_culprits<P: Program>(program: &P, run: &Run<'_>) -> Result<(Outcome, Culprits), RunError> {
+/// Plays a program under the physical rules event by event, on one thread, and returns which detours made it as late as it was.
+pub(super) fn culprits_by_events<P: Program>(
+    program: &P,
+    run: &Run<'_>,
+) -> Result<(Outcome, Culprits), RunError> {
     let mut trails = culprits::Trails::new(program.ranks());
     let outcome = super::run_watched(program, run, &mut trails)?;
     let clocks = match run.noise {

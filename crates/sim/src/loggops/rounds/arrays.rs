@@ -5,7 +5,7 @@ use super::walk::{Cursor, Walks};
 use crate::loggops::RankClocks;
 
 /// All ranks.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Arrays {
     /// When each rank's last message left, or its CPU was free …
     pub(super) times: Vec<i64>,
@@ -50,8 +50,16 @@ impl Arrays {
             lost: &mut self.lost,
             out: &mut self.out,
             inward: &mut self.inward,
+            choices: &mut [],
         };
         (&mut self.times, &mut self.after, own)
+    }
+
+    /// When a rank's last message left, or its CPU was free, and when its interface is free to send and to receive.
+    pub(super) fn of_rank(&self, rank: u32) -> (i64, i64, i64) {
+        let rank = rank as usize;
+        let of = |numbers: &[i64]| numbers.get(rank).copied().unwrap_or(0);
+        (self.times[rank], of(&self.out), of(&self.inward))
     }
 
     /// When each rank finished, and the noise that struck it.
@@ -69,7 +77,14 @@ fn split<T>(numbers: &mut [T], at: usize) -> (&mut [T], &mut [T]) {
 impl Own<'_> {
     /// The same for shorter use.
     pub(super) fn reborrow(&mut self) -> Own<'_> {
-        Own { next: self.next, cursors: self.cursors, lost: self.lost, out: self.out, inward: self.inward }
+        Own {
+            next: self.next,
+            cursors: self.cursors,
+            lost: self.lost,
+            out: self.out,
+            inward: self.inward,
+            choices: self.choices,
+        }
     }
 }
 
@@ -81,14 +96,16 @@ impl<'a> Own<'a> {
         let (lost, lost_rest) = split(self.lost, at);
         let (out, out_rest) = split(self.out, at);
         let (inward, inward_rest) = split(self.inward, at);
+        let (choices, choices_rest) = split(self.choices, at);
         let rest = Self {
             next: next_rest,
             cursors: cursors_rest,
             lost: lost_rest,
             out: out_rest,
             inward: inward_rest,
+            choices: choices_rest,
         };
-        (Self { next, cursors, lost, out, inward }, rest)
+        (Self { next, cursors, lost, out, inward, choices }, rest)
     }
 
     /// Blocks of `size` ranks; the last one has what is left.

@@ -21,7 +21,18 @@ pub(super) struct Own<'a> {
     /// The times from which the interface is free to send and to receive.
     pub(super) out: &'a mut [i64],
     pub(super) inward: &'a mut [i64],
+    /// What each rank waited for last in the pass, where that is recorded.
+    pub(super) choices: &'a mut [u8],
 }
+
+/// What a rank waited for last before it handled a message: the message, …
+pub(super) const MESSAGE: u8 = 0;
+/// … its CPU, …
+pub(super) const CPU: u8 = 1;
+/// … or its interface.
+pub(super) const INWARD: u8 = 2;
+/// Added if it waited for its interface before it sent.
+pub(super) const OUT: u8 = 4;
 
 /// When each rank's last message left, or when its CPU is free if it sent none, before and after a pass.
 #[derive(Debug)]
@@ -257,12 +268,14 @@ fn vectors<const N: usize, const NOISE: bool, const GAPS: bool, P: Partners>(
     let (after, _) = after.as_chunks_mut::<N>();
     let count = after.len();
     let mine = &mine.as_chunks::<N>().0[..count];
-    let Own { next, cursors, lost, out, inward } = own;
+    let Own { next, cursors, lost, out, inward, choices } = own;
     let next = lanes::<i64, N>(next, count, NOISE);
     let cursors = lanes::<Cursor, N>(cursors, count, NOISE);
     let lost = lanes::<u64, N>(lost, count, NOISE);
     let out = lanes::<i64, N>(out, count, GAPS);
     let inward = lanes::<i64, N>(inward, count, GAPS);
+    let is_recorded = !choices.is_empty();
+    let choices = lanes::<u8, N>(choices, count, is_recorded);
 
     let handling = pass.handling.filter(|_| P::EXIST).map(|handling| handling.cost);
     let MessageCost { latency, overhead, gap, wire, .. } = handling.unwrap_or_default();
@@ -271,10 +284,19 @@ fn vectors<const N: usize, const NOISE: bool, const GAPS: bool, P: Partners>(
     let work = overhead + pass.work + if GAPS { 0 } else { send.overhead };
     for number in 0..count {
         let mut times = mine[number];
+        let mut choice = [if P::EXIST { MESSAGE } else { CPU }; N];
         if P::EXIST {
             let left: [i64; N] = partners.load(number);
             for lane in 0..N {
                 times[lane] = times[lane].max(left[lane] + latency);
+            }
+            if is_recorded {
+                for lane in 0..N {
+                    let inward = if GAPS { inward[number][lane] } else { 0 };
+                    let start = times[lane].max(inward);
+                    let waits = u8::from(left[lane] + latency < start);
+                    choice[lane] = waits + (waits & u8::from(mine[number][lane] < start));
+                }
             }
             if GAPS {
                 for lane in 0..N {
@@ -293,6 +315,7 @@ fn vectors<const N: usize, const NOISE: bool, const GAPS: bool, P: Partners>(
         if GAPS && pass.send.is_some() {
             for lane in 0..N {
                 times[lane] = ends[lane].max(out[number][lane]);
+                choice[lane] |= OUT * u8::from(out[number][lane] > ends[lane]);
             }
             ends = times.map(|time| time + send.overhead);
             if NOISE && is_struck(&next[number], &ends) {
@@ -302,6 +325,9 @@ fn vectors<const N: usize, const NOISE: bool, const GAPS: bool, P: Partners>(
             for lane in 0..N {
                 out[number][lane] = ends[lane] + (send.gap + send.wire - send.overhead);
             }
+        }
+        if is_recorded {
+            choices[number] = choice;
         }
         after[number] = ends;
     }

@@ -8,6 +8,7 @@
 
 mod arrays;
 mod cost;
+mod culprits;
 mod kernel;
 mod ordered;
 mod passes;
@@ -19,8 +20,10 @@ use std::ops::ControlFlow;
 
 use super::play::{Context, Cost};
 use super::program::StepProgram;
-use super::{Noise, Outcome, Program, Rules, Run, RunError};
+use super::watch::Struck;
+use super::{Culprits, Noise, Outcome, Program, RankClocks, Rules, Run, RunError};
 use arrays::Arrays;
+use culprits::{InList, InPasses, Section, Sections as _};
 use kernel::Isa;
 use ordered::{Action, Order};
 use passes::{Player, share};
@@ -38,18 +41,40 @@ const REPORT: u64 = 1 << 16;
 /// # Errors
 /// As for [`run`](super::run).
 pub(super) fn run<P: Program>(program: &P, run: &Run<'_>) -> Result<Option<Outcome>, RunError> {
-    run_with(program, run, Isa::best())
+    Ok(run_with(program, run, Isa::best(), None)?.map(|(outcome, _)| outcome))
+}
+
+/// The same, with the noise on the critical path.
+///
+/// # Errors
+/// As for [`run`](super::run).
+pub(super) fn run_for_culprits<P: Program>(
+    program: &P,
+    run: &Run<'_>,
+) -> Result<Option<(Outcome, Culprits)>, RunError> {
+    let Some((outcome, struck)) = run_with(program, run, Isa::best(), Some(culprits::section))? else {
+        return Ok(None);
+    };
+    Ok(Some((outcome, Culprits::new(struck.into_iter(), program.ranks(), clocks(run)))))
+}
+
+/// The progress clocks of the ranks, if they have any.
+fn clocks<'a>(run: &Run<'a>) -> Option<&'a RankClocks> {
+    match run.noise {
+        Noise::Clocks(clocks) => Some(clocks),
+        Noise::None | Noise::Window(_) => None,
+    }
 }
 
 /// How a program is played.
 enum Rounds {
-    Passes(Plan),
+    Passes(Box<Plan>),
     Ordered(Order),
 }
 
 impl Rounds {
     fn new(program: &dyn StepProgram, ranks: u32, run: &Run<'_>, costs: &[Cost]) -> Option<Self> {
-        let plan = Plan::new(program, costs).map(Self::Passes);
+        let plan = Plan::new(program, costs).map(|plan| Self::Passes(Box::new(plan)));
         let rounds = plan.or_else(|| Order::new(program, ranks, costs).map(Self::Ordered))?;
         let longest = match &rounds {
             Self::Passes(plan) => plan.all().map(|pass| (pass.longest(), 3)).fold((0, 0), sum),
@@ -134,16 +159,24 @@ fn is_allowed(run: &Run<'_>) -> bool {
     run.rules == Rules::Call && !matches!(run.noise, Noise::Window(_))
 }
 
-/// Plays a program in rounds with an instruction set.
-fn run_with<P: Program>(program: &P, run: &Run<'_>, isa: Isa) -> Result<Option<Outcome>, RunError> {
+/// Plays a program in rounds with an instruction set; with the noise on the critical path if there is a rule for its sections.
+fn run_with<P: Program>(
+    program: &P,
+    run: &Run<'_>,
+    isa: Isa,
+    section: Option<Section>,
+) -> Result<Option<(Outcome, Vec<Struck>)>, RunError> {
     let Some(steps) = program.in_steps().filter(|_| is_allowed(run)) else { return Ok(None) };
-    let costs = Context::new(program, run)?.costs;
+    let context = Context::new(program, run)?;
+    // Where a message takes no CPU time, several paths can be critical, and the order of events decides which of them is found.
+    let takes_none = |cost: &Cost| cost.kind != super::Kind::Calc && cost.overhead == 0;
+    if section.is_some() && context.costs.iter().any(takes_none) {
+        return Ok(None);
+    }
+    let costs = context.costs;
     let Some(rounds) = Rounds::new(steps, program.ranks(), run, &costs) else { return Ok(None) };
     let (ranks, iterations) = (program.ranks() as usize, steps.iterations());
-    let clocks = match run.noise {
-        Noise::Clocks(clocks) => Some(clocks),
-        Noise::None | Noise::Window(_) => None,
-    };
+    let clocks = clocks(run);
     let (walks, silence) = (clocks.map(Walks::new), Walks::NONE);
     let events = program.totals().map_or(0, |(operations, sends)| operations.saturating_add(sends));
     let data = match &rounds {
@@ -151,51 +184,63 @@ fn run_with<P: Program>(program: &P, run: &Run<'_>, isa: Isa) -> Result<Option<O
         Rounds::Ordered(order) => order.rendezvous,
     };
     let events = events.saturating_add(data.saturating_mul(steps.iterations().into()));
-    let mut report = Report { run, events, parts: 1, reported: 0 };
-    let (played, (finish, noise)) = match &rounds {
+    let mut report = Report { run, events, reported: 0 };
+    let mut done = 0;
+    let mut report_at = |parts: u64, more: u64| {
+        done += more;
+        report.at(done, parts)
+    };
+    let (struck, (finish, noise)) = match &rounds {
         Rounds::Passes(plan) => {
-            report.parts = plan.passes.len().max(1) as u64 * u64::from(iterations);
-            let mut arrays = Arrays::new(ranks, walks.as_ref().zip(clocks), plan.has_gaps);
+            let arrays = Arrays::new(ranks, walks.as_ref().zip(clocks), plan.has_gaps);
             // Without threads of its own the run takes longer, and ends the same.
             let threads = run.threads.max(1).min(ranks.div_ceil(share(ranks, run.threads.max(1))));
             let pool = || rayon::ThreadPoolBuilder::new().num_threads(threads).build().ok();
             let pool = if threads > 1 { pool() } else { None };
             let share = share(ranks, if pool.is_some() { threads } else { 1 });
-            let player = Player { plan, walks: walks.as_ref(), isa, pool: pool.as_ref(), share };
-            let played = player.play(&mut arrays, iterations, |done| report.at(done));
-            (played, arrays.into_results())
+            let player = Player { plan, iterations, walks: walks.as_ref(), isa, pool: pool.as_ref(), share };
+            let mut passes = InPasses::new(&player, arrays, clocks);
+            let parts = section.map_or(passes.parts(), |section| culprits::parts_played(&passes, section));
+            let struck = play(&mut passes, section, &mut |more| report_at(parts, more));
+            (struck, passes.into_arrays().into_results())
         }
         Rounds::Ordered(order) => {
-            report.parts = order.ops.len() as u64 * u64::from(iterations);
-            let mut all = Ranks::new(walks.as_ref().unwrap_or(&silence), clocks, &costs, order, ranks);
-            let mut done = 0;
-            let mut played = |ops| {
-                done += ops;
-                report.at(done)
-            };
-            let played = (0..iterations).try_for_each(|_| all.play(order, &mut played));
-            (played, all.into_results())
+            let all = Ranks::new(walks.as_ref().unwrap_or(&silence), clocks, &costs, order, ranks);
+            let mut list = InList::new(order, all, iterations, clocks);
+            let parts = section.map_or(list.parts(), |section| culprits::parts_played(&list, section));
+            let parts = parts * order.ops.len() as u64;
+            let struck = play(&mut list, section, &mut |more| report_at(parts, more));
+            (struck, list.into_ranks().into_results())
         }
     };
-    if played.is_break() {
-        return Err(RunError::Stopped);
+    let ControlFlow::Continue(struck) = struck else { return Err(RunError::Stopped) };
+    Ok(Some((Outcome { events, finish, noise, stuck: None }, struck)))
+}
+
+/// Plays all of a run, and follows its critical path if there is a rule for its sections.
+fn play<R: culprits::Sections>(
+    rounds: &mut R,
+    section: Option<Section>,
+    played: culprits::Played<'_>,
+) -> ControlFlow<(), Vec<Struck>> {
+    match section {
+        Some(section) => culprits::play(rounds, section, played),
+        None => rounds.play(0..rounds.parts(), played).map_continue(|()| Vec::new()),
     }
-    Ok(Some(Outcome { events, finish, noise, stuck: None }))
 }
 
 /// Reports the progress of a run.
 struct Report<'a> {
     run: &'a Run<'a>,
     events: u64,
-    /// Number of equal parts that the run is counted in.
-    parts: u64,
     /// Number of events that were reported.
     reported: u64,
 }
 
 impl Report<'_> {
-    fn at(&mut self, done: u64) -> ControlFlow<()> {
-        let parts = self.parts.max(1);
+    /// `done` of `parts` equal parts of the run are over.
+    fn at(&mut self, done: u64, parts: u64) -> ControlFlow<()> {
+        let parts = parts.max(1);
         let events = (u128::from(self.events) * u128::from(done.min(parts)) / u128::from(parts)) as u64;
         if events - self.reported < REPORT {
             return ControlFlow::Continue(());

@@ -1,6 +1,6 @@
 //! Plays passes over all ranks: block after block where the cache holds a block's ranks, on several threads.
 
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 
 use rayon::prelude::*;
 
@@ -18,6 +18,7 @@ const MIN_BLOCK: usize = if cfg!(debug_assertions) { 8 } else { 1 << 12 };
 #[derive(Debug)]
 pub(super) struct Player<'a> {
     pub(super) plan: &'a Plan,
+    pub(super) iterations: u32,
     pub(super) walks: Option<&'a Walks<'a>>,
     pub(super) isa: Isa,
     pub(super) pool: Option<&'a rayon::ThreadPool>,
@@ -36,31 +37,37 @@ pub(super) fn share(ranks: usize, threads: usize) -> usize {
 }
 
 impl Player<'_> {
-    /// Plays all iterations. Calls `played` with the number of passes so far, which may stop the run.
+    /// Plays some passes of the run. Calls `played` with the number of passes since its last call; it may stop the run.
     pub(super) fn play(
         &self,
         arrays: &mut Arrays,
-        iterations: u32,
-        mut played: impl FnMut(u64) -> ControlFlow<()>,
+        mut numbers: Range<u64>,
+        played: &mut dyn FnMut(u64) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
-        let Plan { first, passes, last, .. } = self.plan;
-        let mut done = 0;
-        let mut list = |passes: &[Pass], arrays: &mut Arrays| {
-            self.list(passes, arrays, &mut |passes| {
-                done += passes as u64;
-                played(done)
-            })
-        };
-        let Some((_, body)) = passes.split_last() else {
-            // No rank waits for another.
-            return (0..iterations).try_for_each(|_| list(&[*first], arrays));
-        };
-        list(&[*first], arrays)?;
-        for _ in 1..iterations {
-            list(passes, arrays)?;
+        while !numbers.is_empty() {
+            let passes = self.plan.passes_of(numbers.clone(), self.iterations);
+            self.list(passes, arrays, played)?;
+            numbers.start += passes.len() as u64;
         }
-        list(body, arrays)?;
-        list(&[*last], arrays)
+        ControlFlow::Continue(())
+    }
+
+    /// The same, and records what each rank waited for last in each pass: pass after pass, a byte per rank.
+    pub(super) fn record(
+        &self,
+        arrays: &mut Arrays,
+        numbers: Range<u64>,
+        choices: &mut Vec<u8>,
+        played: &mut dyn FnMut(u64) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let ranks = arrays.times.len();
+        choices.resize((numbers.end - numbers.start) as usize * ranks, 0);
+        for (number, choices) in numbers.zip(choices.chunks_mut(ranks.max(1))) {
+            self.over_all(self.plan.turn(number, self.iterations).pass, arrays, choices);
+            std::mem::swap(&mut arrays.times, &mut arrays.after);
+            played(1)?;
+        }
+        ControlFlow::Continue(())
     }
 
     /// Plays passes over all ranks, one group after the other.
@@ -68,21 +75,21 @@ impl Player<'_> {
         &self,
         mut passes: &[Pass],
         arrays: &mut Arrays,
-        played: &mut dyn FnMut(usize) -> ControlFlow<()>,
+        played: &mut dyn FnMut(u64) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         while !passes.is_empty() {
             let closed = closed(passes, self.share);
             if closed > 0 {
                 self.within_blocks(&passes[..closed], arrays);
             } else {
-                self.over_all(&passes[0], arrays);
+                self.over_all(&passes[0], arrays, &mut []);
             }
             let (group, rest) = passes.split_at(closed.max(1));
             if group.len() % 2 == 1 {
                 std::mem::swap(&mut arrays.times, &mut arrays.after);
             }
             passes = rest;
-            played(group.len())?;
+            played(group.len() as u64)?;
         }
         ControlFlow::Continue(())
     }
@@ -105,9 +112,10 @@ impl Player<'_> {
     }
 
     /// Plays a pass that needs any rank.
-    fn over_all(&self, pass: &Pass, arrays: &mut Arrays) {
+    fn over_all(&self, pass: &Pass, arrays: &mut Arrays, choices: &mut [u8]) {
         let share = if self.pool.is_some() { self.share } else { usize::MAX };
         let (before, after, own) = arrays.parts();
+        let own = Own { choices, ..own };
         let (before, share) = (&*before, share.min(after.len()).max(1));
         let blocks = after.chunks_mut(share).zip(own.blocks(share)).enumerate();
         let play = |(number, (after, mut own)): (usize, (&mut [i64], Own<'_>))| {

@@ -14,10 +14,10 @@ const REPORT: usize = 1 << 15;
 /// A rank, in one cache line.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
-struct Rank {
-    cpu: i64,
-    out: i64,
-    inward: i64,
+pub(super) struct Rank {
+    pub(super) cpu: i64,
+    pub(super) out: i64,
+    pub(super) inward: i64,
     /// When the next detour begins.
     next: i64,
     cursor: Cursor,
@@ -32,15 +32,38 @@ struct Rank {
 struct Met {
     at: i64,
     shape: u32,
+    slot: u32,
+    /// The index of the operation in the list.
+    number: usize,
+}
+
+/// Records what operations wait for: they are shown to it before they are played, by their indices in the list.
+pub(super) trait Record {
+    /// A send, or that of the data of a rendezvous that was answered at this time.
+    fn send(&mut self, at: usize, me: u32, slot: u32, rank: &Rank, answered: Option<i64>);
+    fn work(&mut self, at: usize, me: u32);
+    fn post(&mut self, me: u32);
+    /// A message that arrived, and when the receives of its step were posted, if there are several.
+    fn handle(&mut self, at: usize, me: u32, slot: u32, rank: &Rank, arrival: i64, posted: Option<i64>);
+    /// What was handled is answered.
+    fn answer(&mut self, at: usize, slot: u32);
+}
+
+impl Record for () {
+    fn send(&mut self, _: usize, _: u32, _: u32, _: &Rank, _: Option<i64>) {}
+    fn work(&mut self, _: usize, _: u32) {}
+    fn post(&mut self, _: u32) {}
+    fn handle(&mut self, _: usize, _: u32, _: u32, _: &Rank, _: i64, _: Option<i64>) {}
+    fn answer(&mut self, _: usize, _: u32) {}
 }
 
 /// All ranks, and the messages between them.
 #[derive(Debug)]
 pub(super) struct Ranks<'a> {
     walks: &'a Walks<'a>,
-    costs: Vec<MessageCost>,
-    works: Vec<i64>,
-    ranks: Vec<Rank>,
+    pub(super) costs: Vec<MessageCost>,
+    pub(super) works: Vec<i64>,
+    pub(super) ranks: Vec<Rank>,
     /// When the message of each slot arrives.
     arrivals: Vec<i64>,
     met: Vec<Met>,
@@ -71,15 +94,16 @@ impl<'a> Ranks<'a> {
         }
     }
 
-    /// Plays an iteration. Calls `played` with the number of operations since it was last called.
+    /// Plays an iteration, and shows it to `record`. Calls `played` with the number of operations since it was last called.
     pub(super) fn play(
         &mut self,
         order: &Order,
-        played: &mut impl FnMut(u64) -> ControlFlow<()>,
+        record: &mut impl Record,
+        played: &mut dyn FnMut(u64) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
-        for ops in order.ops.chunks(REPORT) {
-            for op in ops {
-                self.op(op);
+        for (chunk, ops) in order.ops.chunks(REPORT).enumerate() {
+            for (number, op) in (chunk * REPORT..).zip(ops) {
+                self.op(number, op, record);
             }
             played(ops.len() as u64)?;
         }
@@ -87,40 +111,56 @@ impl<'a> Ranks<'a> {
     }
 
     #[inline]
-    fn op(&mut self, op: &Op) {
+    fn op(&mut self, number: usize, op: &Op, record: &mut impl Record) {
         let Self { walks, costs, works, ranks, arrivals, met } = self;
         let rank = &mut ranks[op.rank as usize];
         match op.action {
-            Action::Send(slot) => arrivals[slot as usize] = rank.send(walks, &costs[op.shape as usize]),
+            Action::Send(slot) => {
+                record.send(number, op.rank, slot, rank, None);
+                arrivals[slot as usize] = rank.send(walks, &costs[op.shape as usize]);
+            }
             Action::Work => {
+                record.work(number, op.rank);
                 let start = rank.cpu;
                 rank.cpu = rank.work(walks, start, works[op.shape as usize]);
             }
-            Action::Post => rank.posted = rank.cpu,
+            Action::Post => {
+                record.post(op.rank);
+                rank.posted = rank.cpu;
+            }
             Action::Request(slot) => {
+                record.send(number, op.rank, slot, rank, None);
                 arrivals[slot as usize] = rank.send(walks, &costs[op.shape as usize].request());
             }
             Action::Answer(slot) => {
                 let cost = costs[op.shape as usize];
+                record.handle(number, op.rank, slot, rank, arrivals[slot as usize], None);
+                record.answer(number, slot);
                 rank.handle(walks, &cost.request(), arrivals[slot as usize]);
                 arrivals[slot as usize] = rank.cpu + cost.latency;
             }
             Action::SendData(slot) => {
+                record.send(number, op.rank, slot, rank, Some(arrivals[slot as usize]));
                 rank.cpu = rank.cpu.max(arrivals[slot as usize]);
                 arrivals[slot as usize] = rank.send(walks, &costs[op.shape as usize]);
             }
             Action::HandleData(slot) => {
+                record.handle(number, op.rank, slot, rank, arrivals[slot as usize], None);
                 rank.handle(walks, &costs[op.shape as usize], arrivals[slot as usize]);
             }
             Action::Handle { slot, more: false } if met.is_empty() => {
+                record.handle(number, op.rank, slot, rank, arrivals[slot as usize], None);
                 rank.handle(walks, &costs[op.shape as usize], arrivals[slot as usize]);
             }
             Action::Handle { slot, more } => {
-                met.push(Met { at: arrivals[slot as usize].max(rank.posted), shape: op.shape });
+                let at = arrivals[slot as usize].max(rank.posted);
+                met.push(Met { at, shape: op.shape, slot, number });
                 if !more {
                     // Stable: of those that met their receives together, the first receive goes first.
                     met.sort_by_key(|met| met.at);
                     for met in met.drain(..) {
+                        let (arrival, posted) = (arrivals[met.slot as usize], Some(rank.posted));
+                        record.handle(met.number, op.rank, met.slot, rank, arrival, posted);
                         rank.handle(walks, &costs[met.shape as usize], met.at);
                     }
                 }

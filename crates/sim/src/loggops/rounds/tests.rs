@@ -7,7 +7,8 @@ use quell_recording::{Cpu, Detour, Nanos, Span, Trace};
 use super::*;
 use crate::clock::ProgressClock;
 use crate::draws::Draws;
-use crate::loggops::{NO_PROGRESS, Network, PerByte, Place, RankClocks, SizeRange, run_by_events};
+use crate::loggops::watch::culprits_by_events;
+use crate::loggops::{NO_PROGRESS, Network, PerByte, Place, SizeRange, run_by_events};
 use crate::pattern::{AnyPattern, LIST, Params, Steps, by_name};
 
 /// Number of random programs: 400, or what the environment says where the test is built. 5,000 take a minute.
@@ -141,7 +142,7 @@ fn rounds_give_what_the_window_engine_gives() {
         let expected = run_by_events(&case.program, &case.run(1)).unwrap();
         for isa in Isa::available() {
             for threads in [1, 2, 7] {
-                let Some(found) = run_with(&case.program, &case.run(threads), isa).unwrap() else {
+                let Some((found, _)) = run_with(&case.program, &case.run(threads), isa, None).unwrap() else {
                     continue;
                 };
                 by_rounds += 1;
@@ -155,6 +156,59 @@ fn rounds_give_what_the_window_engine_gives() {
     }
     let runs = programs() * 3 * Isa::available().len() as u64;
     assert!(2 * by_rounds > runs, "only {by_rounds} of {runs} runs had rounds");
+}
+
+/// Compares the noise on the critical path with what the watched window engine finds, and returns the number of runs in rounds and of hits.
+fn compare_culprits(case: &Case, seed: u64) -> (u64, usize) {
+    let expected = culprits_by_events(&case.program, &case.run(1)).unwrap();
+    let (mut by_rounds, mut hits) = (0, 0);
+    let lengths: [Section; 4] = [|_| 1, |_| 3, |size| size.parts / 2 + 1, culprits::section];
+    for (threads, length) in (1..).zip(lengths) {
+        let run = case.run(threads);
+        let found = run_with(&case.program, &run, Isa::best(), Some(length)).unwrap();
+        let Some((outcome, struck)) = found else { continue };
+        by_rounds += 1;
+        hits += struck.len();
+        let found = (outcome, Culprits::new(struck.into_iter(), case.params.ranks, clocks(&run)));
+        let Case { name, params, net, noise, .. } = case;
+        assert!(
+            found == expected,
+            "seed {seed}, {threads} threads, {name} {params:?}\n{net:?}\n{noise:?}\n{found:?}\n{expected:?}"
+        );
+    }
+    (by_rounds, hits)
+}
+
+/// The noise on the critical path is the one that the watched window engine finds, whatever the sections.
+#[test]
+fn rounds_find_the_culprits_that_the_window_engine_finds() {
+    let found = (0..programs()).map(|seed| compare_culprits(&case(seed), seed));
+    let (by_rounds, hits) = found.fold((0, 0), |all, one| (all.0 + one.0, all.1 + one.1));
+    assert!(by_rounds > 2 * programs() && hits as u64 > 20 * programs(), "{by_rounds} runs, {hits} hits");
+}
+
+/// In times of a few nanoseconds much ends together, and the paths to it differ in the noise on them.
+#[test]
+fn of_what_ends_together_the_same_counts() {
+    let mut by_rounds = 0;
+    for seed in 0..programs() {
+        let dice = &mut Dice(Draws::new(seed, &[0x7469]), 0);
+        let name = dice.one_of(&["halo", "halo2d", "halo3d", "sweep", "bsp"]);
+        let params = Params {
+            ranks: 2 + dice.below(26) as u32,
+            iterations: 4,
+            work_ns: dice.below(4),
+            inner: (name == "bsp").then(|| "halo2d".to_owned()),
+            ..Params::default()
+        };
+        let [overhead, gap] = [1, 0].map(|least| least + dice.below(5).saturating_sub(3));
+        let net = Network { latency: 1 + dice.below(3), overhead, gap, ..Network::default() };
+        let net = Network { gap_per_byte: PerByte::default(), overhead_per_byte: PerByte::default(), ..net };
+        let (program, noise) = (by_name(name, &params).unwrap(), noise(dice, params.ranks, 3));
+        let case = Case { name, params, program, net, ranges: Vec::new(), noise };
+        by_rounds += compare_culprits(&case, seed).0;
+    }
+    assert_eq!(by_rounds, 4 * programs());
 }
 
 /// A uniform step is what each rank does in that step.
@@ -218,4 +272,5 @@ fn the_callback_stops_a_run() {
         progress: &stop,
     };
     assert_eq!(run(&program, &how), Err(RunError::Stopped));
+    assert_eq!(run_for_culprits(&program, &how), Err(RunError::Stopped));
 }

@@ -40,7 +40,44 @@ pub struct Culprits {
     pub propagated: Vec<u64>,
 }
 
+/// Work that noise prolonged.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::loggops) struct Struck {
+    pub(in crate::loggops) rank: u32,
+    pub(in crate::loggops) iteration: u32,
+    pub(in crate::loggops) start: u64,
+    pub(in crate::loggops) end: u64,
+    pub(in crate::loggops) delay: u64,
+}
+
+impl Struck {
+    /// The same with its place in the rank's clock.
+    fn hit(self, clocks: Option<&RankClocks>) -> Hit {
+        let Self { rank, iteration, start, end, delay } = self;
+        let (clock, at) = clocks.map_or((0, 0), |clocks| {
+            let place = clocks.places()[rank as usize];
+            let period = clocks.clocks()[place.clock as usize].period().max(1);
+            (place.clock, start.saturating_add(place.offset) % period)
+        });
+        Hit { rank, iteration, start, end, delay, clock, at }
+    }
+}
+
 impl Culprits {
+    /// The noise on a critical path, in order of time.
+    pub(in crate::loggops) fn new(
+        struck: impl Iterator<Item = Struck>,
+        ranks: u32,
+        clocks: Option<&RankClocks>,
+    ) -> Self {
+        let mut this = Self { hits: Vec::new(), propagated: vec![0; ranks as usize] };
+        for struck in struck {
+            this.propagated[struck.rank as usize] += struck.delay;
+            this.hits.push(struck.hit(clocks));
+        }
+        this
+    }
+
     /// The noise on the critical path, in nanoseconds.
     pub fn delay(&self) -> u64 {
         self.hits.iter().map(|hit| hit.delay).sum()
@@ -58,11 +95,7 @@ const SWEEP: usize = 1 << 22;
 #[derive(Clone, Copy, Debug)]
 struct Step {
     before: u32,
-    rank: u32,
-    iteration: u32,
-    start: u64,
-    end: u64,
-    delay: u64,
+    struck: Struck,
 }
 
 /// The trails of one rank.
@@ -118,7 +151,8 @@ pub(in crate::loggops) struct Trails {
 
 impl Trails {
     pub(super) fn new(ranks: u32) -> Self {
-        let clean = Step { before: CLEAN, rank: 0, iteration: 0, start: 0, end: 0, delay: 0 };
+        let none = Struck { rank: 0, iteration: 0, start: 0, end: 0, delay: 0 };
+        let clean = Step { before: CLEAN, struck: none };
         Self {
             steps: vec![clean],
             sweep_at: SWEEP,
@@ -154,7 +188,7 @@ impl Trails {
             return before;
         }
         let Seen { rank, iteration, start, .. } = *seen;
-        self.steps.push(Step { before, rank, iteration, start, end, delay });
+        self.steps.push(Step { before, struck: Struck { rank, iteration, start, end, delay } });
         (self.steps.len() - 1) as u32
     }
 
@@ -200,23 +234,15 @@ impl Trails {
     /// The trail of the rank that finished last.
     pub(super) fn culprits(&self, outcome: &Outcome, clocks: Option<&RankClocks>) -> Culprits {
         let (last, end) = outcome.last();
-        let mut culprits = Culprits { hits: Vec::new(), propagated: vec![0; self.ranks.len()] };
-        let Some(rank) = self.ranks.get(last as usize) else { return culprits };
+        let Some(rank) = self.ranks.get(last as usize) else { return Culprits::default() };
+        let mut path = Vec::new();
         let mut trail = rank.end_at(end).unwrap_or_else(|| trail(&rank.cpus, 0));
         while trail != CLEAN {
             let step = self.steps[trail as usize];
-            let place = clocks.map(|clocks| clocks.places()[step.rank as usize]);
-            let period = |clock: u32| clocks.map_or(1, |clocks| clocks.clocks()[clock as usize].period());
-            let (clock, at) = place.map_or((0, 0), |place| {
-                (place.clock, step.start.saturating_add(place.offset) % period(place.clock).max(1))
-            });
-            let Step { rank, iteration, start, end, delay, before } = step;
-            culprits.hits.push(Hit { rank, iteration, start, end, delay, clock, at });
-            culprits.propagated[rank as usize] += delay;
-            trail = before;
+            path.push(step.struck);
+            trail = step.before;
         }
-        culprits.hits.reverse();
-        culprits
+        Culprits::new(path.into_iter().rev(), self.ranks.len() as u32, clocks)
     }
 }
 

@@ -5,7 +5,7 @@ use quell_recording::{Cpu, Detour, Nanos, Span, Trace};
 use super::*;
 use crate::clock::ProgressClock;
 use crate::draws::Draws;
-use crate::loggops::watch::run_for_culprits;
+use crate::loggops::watch::culprits_by_events;
 use crate::loggops::{NO_PROGRESS, Network, Noise, Place, Rules, Run, run_watched};
 use crate::pattern::{Params, by_name};
 
@@ -66,7 +66,7 @@ fn what_is_dropped_was_on_no_trail() {
             let program = by_name(name, &params).unwrap();
             let noise = Noise::Clocks(clocks());
             let run = run_under(&noise);
-            let (outcome, all) = run_for_culprits(&program, &run).unwrap();
+            let (outcome, all) = culprits_by_events(&program, &run).unwrap();
             let mut plain = Trails::new(RANKS);
             run_watched(&program, &run, &mut plain).unwrap();
             let mut sweeping = Sweeping { trails: Trails::new(RANKS), most: 0 };
@@ -103,7 +103,7 @@ fn a_hit_is_in_the_phase_that_it_prolongs() {
     let inner = Some("barrier".to_owned());
     let params = Params { ranks: 2, bytes: 1, iterations: 4, work_ns: 100_000, inner, ..Params::default() };
     let run = run_under(&noise);
-    let (outcome, culprits) = run_for_culprits(&by_name("bsp", &params).unwrap(), &run).unwrap();
+    let (outcome, culprits) = culprits_by_events(&by_name("bsp", &params).unwrap(), &run).unwrap();
     assert_eq!(outcome.last().1, 4 * 105_500 + 7_000);
     let hit =
         Hit { rank: 0, iteration: 2, start: 211_000, end: 318_000, delay: 7_000, clock: 0, at: 211_000 };
