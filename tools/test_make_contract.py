@@ -29,9 +29,15 @@ class Layouts(unittest.TestCase):
         self.assertEqual([kind.name for kind in kernel.KINDS][:3], ["nmi", "tick", "irq"])
 
     def test_a_tracers_log(self) -> None:
-        self.assertEqual((trace_log.VERSION, trace_log.HEAD.size(), trace_log.RECORD.size()), (1, 1232, 16))
+        self.assertEqual((trace_log.VERSION, trace_log.HEAD.size(), trace_log.RECORD.size()), (2, 1240, 16))
         places = trace_log.HEAD.places()
-        expected = {"bytes": (16, 8), "clock": (96, 48), "host": (144, 256), "reason": (976, 256)}
+        expected = {
+            "bytes": (16, 8),
+            "clock": (96, 48),
+            "host": (144, 256),
+            "reason": (976, 256),
+            "appended": (1232, 8),
+        }
         self.assertEqual({name: places[name] for name in expected}, expected)
 
     def test_structs_of_otf2_have_no_hole(self) -> None:

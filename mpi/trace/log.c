@@ -108,12 +108,14 @@ static bool append(struct log *log)
 		else if (errno != EINTR)
 			break;
 	}
-	if (file >= 0)
-		close(file);
+	/* Some network file systems report only here that the disk is full. */
+	bool is_kept = file < 0 || !close(file) || errno == EINTR;
 	errno = saved;
-	if (done < bytes)
+	if (done < bytes || !is_kept)
 		return false;
 	__atomic_store_n(&log->head->appended, appended + bytes, __ATOMIC_RELEASE);
+	/* The stage is overwritten only after that. */
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	return true;
 }
 
@@ -281,7 +283,9 @@ void log_end_all(bool finalized)
 			log->head->state = QUELL_TRACE_FINALIZED;
 			log->head->end_ns = log->head->end_ns ? log->head->end_ns : now_ns();
 		}
-		end(log);
+		/* Another thread may be writing its own; its last records stay in the stage. */
+		if (log == mine.log)
+			end(log);
 	}
 	pthread_mutex_unlock(&guard);
 }

@@ -183,7 +183,12 @@ fn scale(options: &Options, messages: &Messages, ranks: u64) -> Result<Scale, Pr
     };
     let one = pattern::by_name("bsp", &params)?;
     let events = one.totals().map_or(u64::MAX, |(operations, sends)| operations.saturating_add(sends)).max(1);
-    let event_ps = messages.speed(&one)?.event_ps();
+    let speed = match messages.speed(&one)? {
+        // A run of one phase takes as long to list as to play event by event.
+        Speed::Listed if options.sync == SyncMode::Phase => Speed::Events,
+        speed => speed,
+    };
+    let event_ps = speed.event_ps();
     if events.saturating_mul(event_ps) > EFFORT_OF_ONE_PS {
         let (op, most) = (messages.op.clone(), EFFORT_OF_ONE_PS / event_ps);
         return Err(PredictError::TooLarge { op, ranks, events, most });

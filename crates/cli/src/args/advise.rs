@@ -29,7 +29,7 @@ pub struct Advise {
     #[command(flatten)]
     pub messages: MessageArgs,
     /// Use an application's schedule instead of phases, as `track --goal` writes it; it has its own ranks and its own work.
-    #[arg(long, value_name = "APP.goal", conflicts_with_all = ["ranks", "quantum", "op", "bytes", "sync", "skew", "drift", "phases"])]
+    #[arg(long, value_name = "APP.goal", conflicts_with_all = ["ranks", "quantum", "op", "bytes", "progress", "sync", "skew", "drift", "phases"])]
     pub goal: Option<PathBuf>,
     /// Number of runs of the schedule, each with its nodes at other offsets in their noise.
     #[arg(long, default_value_t = 20, value_name = "N", value_parser = clap::value_parser!(u64).range(8..=1000))]
@@ -48,7 +48,7 @@ pub struct Advise {
     pub json: bool,
     /// Run all combinations of the values that a plan in TOML lists, each under the name of its option here, into a Parquet dataset with a
     /// row for each source; without mitigations. See `predict --sweep`.
-    #[arg(long, value_name = "PLAN.toml", conflicts_with_all = ["recordings", "noise", "ranks", "quantum", "op", "bytes", "sync", "skew", "drift", "phases", "goal", "sources", "seed", "html", "NetArgs"])]
+    #[arg(long, value_name = "PLAN.toml", conflicts_with_all = ["recordings", "noise", "ranks", "quantum", "op", "bytes", "progress", "sync", "skew", "drift", "phases", "goal", "sources", "seed", "html", "NetArgs"])]
     pub sweep: Option<PathBuf>,
     /// Write an HTML page.
     #[arg(long, value_name = "PAGE.html")]

@@ -20,7 +20,7 @@ pub struct Predict {
     pub json: bool,
     /// Predict all combinations of the values that a plan in TOML lists, each under the name of its option here, into a Parquet dataset.
     /// The processes of srun, mpirun or a Slurm job array divide them up; a repeated run computes only what is missing.
-    #[arg(long, value_name = "PLAN.toml", help_heading = Option::<&str>::None, conflicts_with_all = ["recordings", "noise", "ranks", "quantum", "op", "bytes", "sync", "skew", "drift", "phases", "seed", "NetArgs", "WhatIfArgs"])]
+    #[arg(long, value_name = "PLAN.toml", help_heading = Option::<&str>::None, conflicts_with_all = ["recordings", "noise", "ranks", "quantum", "op", "bytes", "progress", "sync", "skew", "drift", "phases", "seed", "NetArgs", "WhatIfArgs"])]
     pub sweep: Option<PathBuf>,
     #[command(flatten)]
     pub sweeping: SweepArgs,

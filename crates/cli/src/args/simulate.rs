@@ -25,7 +25,7 @@ pub struct Simulate {
     pub json: bool,
     /// Simulate all combinations of the values that a plan in TOML lists, each under the name of its option here, into a Parquet dataset.
     /// The processes of srun, mpirun or a Slurm job array divide them up; a repeated run computes only what is missing.
-    #[arg(long, value_name = "PLAN.toml", help_heading = Option::<&str>::None, conflicts_with_all = ["schedule", "pattern", "compat", "noise", "offsets", "cosched", "skew", "baseline", "culprits", "seed", "timeline", "all_times", "NetArgs", "PatternArgs"])]
+    #[arg(long, value_name = "PLAN.toml", help_heading = Option::<&str>::None, conflicts_with_all = ["schedule", "pattern", "compat", "progress", "noise", "offsets", "cosched", "skew", "baseline", "culprits", "seed", "timeline", "all_times", "NetArgs", "PatternArgs"])]
     pub sweep: Option<PathBuf>,
     #[command(flatten)]
     pub sweeping: SweepArgs,

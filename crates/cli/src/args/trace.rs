@@ -29,7 +29,7 @@ pub struct Trace {
     /// `quell track` and the schedules that it makes use what was measured.
     #[arg(long)]
     pub network: bool,
-    /// Maximum size of each thread's log in bytes, as 512Mi; events beyond it are counted as lost.
+    /// Maximum bytes of each thread's events, as 512Mi; events beyond it are counted as lost.
     #[arg(long, value_name = "BYTES")]
     pub limit: Option<Size>,
     /// Run nothing: make the archive of the run in this folder, whose `quell trace` was killed, from the logs that its ranks left. Keeps the logs.

@@ -7,13 +7,17 @@ use quell_analysis::whatif::SourceSelector;
 use quell_recording::Nanos;
 use quell_recording::results::{Cell, Kind};
 
+use clap::ValueEnum as _;
 use quell_analysis::predict::SyncName;
 use quell_request::RankList;
+use quell_request::messages::ProgressName;
 use quell_request::size::whole;
 
 /// An axis of noise files; several files make up one machine.
 pub const NOISE: AxisKind =
     AxisKind { sets: Sets::Filled, paths: Paths::All, ..AxisKind::text("noise", text) };
+/// An axis of times at which messages are handled.
+pub const PROGRESS: AxisKind = AxisKind::text("progress", progress);
 /// An axis of sources to leave out of the noise.
 pub const WITHOUT: AxisKind =
     AxisKind { sets: Sets::Any, default: Some(""), ..AxisKind::text("without", parsed::<SourceSelector>) };
@@ -47,6 +51,14 @@ pub fn text(text: &str) -> Result<Vec<SweepValue>, String> {
         return Err("it is empty".into());
     }
     one(text.to_owned(), Cell::Text(text.to_owned()))
+}
+
+/// `async` or `call`.
+fn progress(written: &str) -> Result<Vec<SweepValue>, String> {
+    match ProgressName::from_str(written, false) {
+        Ok(_) => text(written),
+        Err(_) => Err(format!("`{written}` is neither `async` nor `call`")),
+    }
 }
 
 /// `none`, `start` or `phase`.

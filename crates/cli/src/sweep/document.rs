@@ -42,7 +42,7 @@ pub struct Sweep {
     pub dry_run: Option<Estimate>,
 }
 
-/// The estimated cost of the rest of a sweep. It is the verb's own count of its work (detours and nodes at 300 ns, messages at 50 ns each)
+/// The estimated cost of the rest of a sweep. It is the verb's own count of its work (detours and nodes at 300 ns; messages at 50 ns each, which `simulate` plays sooner in rounds)
 /// at some points that are evenly spread over the plan. Nothing is timed: the estimate is good to a factor of two or three.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 pub struct Estimate {

@@ -32,7 +32,7 @@ use crate::steps::mpi_cache::mpi_cache;
 const NOT_FOUND: u8 = 127;
 const NOT_STARTED: u8 = 126;
 
-/// Minimum size of a log in bytes: a page.
+/// Minimum of `--limit`, in bytes: room for any record.
 const LEAST_LIMIT: u64 = 4096;
 
 /// Runs the command, and makes the archive from its ranks' logs. Returns the command's exit code.

@@ -117,27 +117,44 @@ fn a_process_that_becomes_another_program_has_a_report_for_each() {
     assert_eq!(reports[0].get(Field::Pid), reports[1].get(Field::Pid));
 }
 
+/// Compiles a text.
+fn cc(folder: &Path, name: &str, source: &str, more: &[&str]) -> PathBuf {
+    let (text, made) = (folder.join(format!("{name}.c")), folder.join(name));
+    fs_err::write(&text, source).unwrap();
+    let mut command = Command::new("cc");
+    command.args(["-O1", "-fPIC", "-o"]).arg(&made).arg(&text).args(more).arg("-lpthread");
+    assert!(command.status().unwrap().success(), "cc builds {name}");
+    made
+}
+
+#[test]
+fn workers_of_openmp_suffer_too() {
+    let _machine = machine();
+    let dir = tempfile::tempdir().unwrap();
+    let program = "volatile long turns[3][8];\nint main(void) {\n#pragma omp parallel for num_threads(3)\n\
+                   for (int i = 0; i < 3; i++) for (turns[i][0] = 0; turns[i][0] < 30000000; turns[i][0]++);\n\
+                   return 0; }\n";
+    let program = cc(dir.path(), "team", program, &["-fopenmp"]);
+    let noisy = noisy(dir.path(), &program, "workers");
+    assert!(noisy.status.success(), "{noisy:?}");
+    let reports = reports::read(&dir.path().join("workers")).unwrap();
+    let threads: Vec<u64> = reports.iter().map(|report| report.get(Field::Threads)).collect();
+    assert_eq!(threads, [3], "the first and two workers");
+}
+
 /// Constructors of libraries run before those of preloaded libraries.
 #[test]
 fn threads_of_a_constructor_of_a_library_suffer_too() {
     let _machine = machine();
     let dir = tempfile::tempdir().unwrap();
     let folder = dir.path();
-    let cc = |name: &str, source: &str, more: &[&str]| {
-        let (text, made) = (folder.join(format!("{name}.c")), folder.join(name));
-        fs_err::write(&text, source).unwrap();
-        let mut command = Command::new("cc");
-        command.args(["-O1", "-fPIC", "-o"]).arg(&made).arg(&text).args(more).arg("-lpthread");
-        assert!(command.status().unwrap().success(), "cc builds {name}");
-        made
-    };
     let library = "#include <pthread.h>\npthread_t early; volatile long turns;\n\
                    static void *spin(void *none) { for (turns = 0; turns < 30000000; turns++); return none; }\n\
                    __attribute__((constructor)) static void begin(void) { pthread_create(&early, 0, spin, 0); }\n";
-    let early = cc("libearly.so", library, &["-shared"]);
+    let early = cc(folder, "libearly.so", library, &["-shared"]);
     let program = "#include <pthread.h>\nextern pthread_t early;\n\
                    int main(void) { return pthread_join(early, 0); }\n";
-    let program = cc("late", program, &[early.to_str().unwrap(), "-Wl,-rpath,$ORIGIN"]);
+    let program = cc(folder, "late", program, &[early.to_str().unwrap(), "-Wl,-rpath,$ORIGIN"]);
     let noisy = noisy(folder, &program, "early");
     assert!(noisy.status.success(), "{noisy:?}");
     let reports = reports::read(&folder.join("early")).unwrap();

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-/// A file system of a few MiB, which is unmounted at the end of the test.
+/// A file system in memory, which is unmounted at the end of the test.
 pub struct SmallDisk(tempfile::TempDir);
 
 impl SmallDisk {

@@ -68,7 +68,12 @@ impl Head {
             return Err("not a trace log: it starts otherwise".into());
         }
         let version = number(bytes, field::VERSION) as u32;
-        if version != VERSION {
+        if version < VERSION {
+            return Err(format!(
+                "an earlier quell wrote this log (version {version}): recover it with that quell"
+            ));
+        }
+        if version > VERSION {
             return Err(format!("version {version} of trace logs is not known: update quell"));
         }
         let half = |at| number(bytes, at) as u32;

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use fs_err as fs;
 
+use super::layout::field::APPENDED;
 use super::layout::{self, HEAD, RECORD, STAGE};
 use crate::mpi::Damage;
 
@@ -53,10 +54,18 @@ impl Extent {
     /// The extent that a head claims, in a file of `length` bytes.
     pub(super) fn new(bytes: u64, appended: u64, length: u64) -> Self {
         let behind_head = length.saturating_sub(HEAD as u64);
-        Self {
-            appended: appended.min(bytes).min(behind_head.saturating_sub(STAGE as u64)),
-            staged: bytes.saturating_sub(appended).min(STAGE as u64).min(behind_head),
+        let (appended, there) = (appended.min(bytes), behind_head.saturating_sub(STAGE as u64));
+        if appended > there {
+            // Records are missing before those in the stage.
+            return Self { appended: there, staged: 0 };
         }
+        Self { appended, staged: (bytes - appended).min(STAGE as u64).min(behind_head) }
+    }
+
+    /// Where the same records are once `appended` bytes are: a program that still runs appends all that is in the stage, and overwrites it.
+    fn after(self, appended: u64) -> Self {
+        let moved = self.staged > 0 && appended > self.appended;
+        if moved { Self { appended: self.appended + self.staged, staged: 0 } } else { self }
     }
 }
 
@@ -75,6 +84,11 @@ impl Records {
         let mut stage = Vec::new();
         file.seek(SeekFrom::Start(HEAD as u64))?;
         file.by_ref().take(extent.staged).read_to_end(&mut stage)?;
+        let mut appended = [0; 8];
+        file.seek(SeekFrom::Start(APPENDED.at as u64))?;
+        file.read_exact(&mut appended)?;
+        let extent = extent.after(u64::from_le_bytes(appended));
+        stage.truncate(extent.staged as usize);
         file.seek(SeekFrom::Start((HEAD + STAGE) as u64))?;
         let appended = BufReader::with_capacity(1 << 16, file).take(extent.appended);
         Ok(Self {

@@ -9,7 +9,7 @@ use quell_recording::results::Kind;
 
 use super::options;
 use crate::args::Advise;
-use crate::sweep::axis_syntax::{NET, NOISE, SEED, number, parsed, ranks, size, sync, time};
+use crate::sweep::axis_syntax::{NET, NOISE, PROGRESS, SEED, number, parsed, ranks, size, sync, time};
 use crate::sweep::{self, Context, Failure, Row, Sweepable};
 use quell_request::Usage;
 use quell_request::noise::{self, ModelScale};
@@ -59,6 +59,7 @@ impl Sweepable for CostsOfSources {
             NOISE,
             AxisKind { default: Some("loggopsim"), ..NET },
             AxisKind { default: Some("8"), ..number("bytes", size) },
+            PROGRESS,
             AxisKind { default: Some("1ms"), ..time("quantum", "quantum_ns") },
             AxisKind { default: Some("1000"), ..number("phases", size) },
             AxisKind { default: Some("8"), ..number("sources", size) },
@@ -66,7 +67,7 @@ impl Sweepable for CostsOfSources {
             AxisKind { default: Some("4096"), ..number("ranks", ranks) },
         ],
         applies: |axis, known| match axis {
-            "net" | "bytes" => known("op") != Some("max"),
+            "net" | "bytes" | "progress" => known("op") != Some("max"),
             _ => true,
         },
         curve: Some("ranks"),

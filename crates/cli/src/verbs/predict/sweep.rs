@@ -8,7 +8,7 @@ use quell_request::predict::{options, scale};
 
 use crate::args::Predict;
 use crate::sweep::axis_syntax::{
-    NET, NOISE, SEED, WITHOUT, decimal, number, parsed, ranks, size, sync, text, time,
+    NET, NOISE, PROGRESS, SEED, WITHOUT, decimal, number, parsed, ranks, size, sync, time,
 };
 use crate::sweep::{self, Context, Failure, Row, Sweepable};
 use quell_request::Usage;
@@ -52,7 +52,7 @@ impl Sweepable for Curves {
             WITHOUT,
             AxisKind { default: Some("loggopsim"), ..NET },
             AxisKind { default: Some("8"), ..number("bytes", size) },
-            AxisKind::text("progress", text),
+            PROGRESS,
             AxisKind { default: Some("1ms"), ..time("quantum", "quantum_ns") },
             time("skew", "skew_ns"),
             AxisKind { kind: Kind::F64, column: "drift_ppm", ..AxisKind::text("drift", decimal) },

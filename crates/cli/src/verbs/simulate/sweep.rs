@@ -15,7 +15,9 @@ use quell_sim::loggops::{self, Noise, Outcome, Program, RankClocks, Rules, Run};
 
 use crate::args::Simulate;
 use crate::printer::Printer;
-use crate::sweep::axis_syntax::{NET, NOISE, SEED, WITHOUT, decimal, flag, number, size, text, time};
+use crate::sweep::axis_syntax::{
+    NET, NOISE, PROGRESS, SEED, WITHOUT, decimal, flag, number, size, text, time,
+};
 use crate::sweep::{Context, Failure, Options, Recent, Row, Sweepable};
 use quell_request::Usage;
 use quell_request::noise::ModelScale;
@@ -187,7 +189,7 @@ impl Sweepable for Runs {
             AxisKind { decides: true, ..AxisKind::text("inner", pattern_name) },
             AxisKind { paths: Paths::All, ..AxisKind::text("schedule", text) },
             AxisKind { default: Some("false"), ..flag("compat") },
-            AxisKind::text("progress", text),
+            PROGRESS,
             AxisKind { sets: Sets::Any, default: Some(""), ..NOISE },
             WITHOUT,
             flag("cosched"),

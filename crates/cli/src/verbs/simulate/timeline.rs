@@ -166,8 +166,8 @@ impl<'a> Drawing<'a> {
     fn slice(&self, to: &mut perfetto::Timeline<'_>, track: Track, slice: &Slice) -> io::Result<()> {
         let arrow = |message| self.arrows.get(&message).copied();
         let (name, category, arrow_from, arrow_to) = match slice.activity {
-            Activity::Send { to, .. } => {
-                (format!("send → {to}"), "send", arrow((slice.rank, slice.op, slice.start)), None)
+            Activity::Send { to, sent, .. } => {
+                (format!("send → {to}"), "send", arrow((slice.rank, slice.op, sent)), None)
             }
             Activity::Receive { from, sent } => {
                 (format!("receive ← {from}"), "receive", None, arrow((from, slice.op, sent)))
@@ -198,8 +198,8 @@ fn arrows(slices: &[Slice]) -> HashMap<Message, u64> {
     let mut count = 0;
     for slice in slices {
         match slice.activity {
-            Activity::Send { .. } => {
-                arrows.insert((slice.rank, slice.op, slice.start), 0);
+            Activity::Send { sent, .. } => {
+                arrows.insert((slice.rank, slice.op, sent), 0);
             }
             Activity::Receive { from, sent } => {
                 // The slice of a send precedes that of its message.

@@ -72,10 +72,22 @@ enum Rounds {
     Ordered(Order),
 }
 
+/// With more threads than this, events are played sooner than a list, which is played by one.
+const MOST_THREADS_OF_LIST: usize = 8;
+
 impl Rounds {
-    fn new(program: &dyn StepProgram, ranks: u32, run: &Run<'_>, costs: &[Cost]) -> Option<Self> {
+    fn new(
+        program: &dyn StepProgram,
+        ranks: u32,
+        run: &Run<'_>,
+        costs: &[Cost],
+        is_watched: bool,
+    ) -> Option<Self> {
         let plan = Plan::new(program, costs).map(|plan| Self::Passes(Box::new(plan)));
-        let rounds = plan.or_else(|| Order::new(program, ranks, costs).map(Self::Ordered))?;
+        // Events that are watched are played by one thread, too.
+        let is_listed = is_watched || run.threads <= MOST_THREADS_OF_LIST;
+        let order = || if is_listed { Order::new(program, ranks, costs) } else { None };
+        let rounds = plan.or_else(|| order().map(Self::Ordered))?;
         let longest = match &rounds {
             Self::Passes(plan) => plan.all().map(|pass| (pass.longest(), 3)).fold((0, 0), sum),
             Self::Ordered(order) => order.ops.iter().map(|op| (longest(op, costs), 2)).fold((0, 0), sum),
@@ -132,7 +144,9 @@ pub fn speed<P: Program>(program: &P, run: &Run<'_>) -> Result<Speed, RunError> 
     let Some(steps) = program.in_steps().filter(|_| is_allowed(run)) else { return Ok(Speed::Events) };
     let costs = Context::new(program, run)?.costs;
     let operations = steps.iteration_totals().map(|(operations, _)| operations);
-    let is_listed = operations.is_some_and(Order::may_hold) && costs.iter().all(cost::is_playable);
+    let is_listed = operations.is_some_and(Order::may_hold)
+        && ordered::has_one_latency(&costs)
+        && costs.iter().all(cost::is_playable);
     // Some of the steps stand for all, because a list takes long to make.
     let ranks = [0, program.ranks() / 2, program.ranks().saturating_sub(1)];
     let orders =
@@ -174,7 +188,9 @@ fn run_with<P: Program>(
         return Ok(None);
     }
     let costs = context.costs;
-    let Some(rounds) = Rounds::new(steps, program.ranks(), run, &costs) else { return Ok(None) };
+    let Some(rounds) = Rounds::new(steps, program.ranks(), run, &costs, section.is_some()) else {
+        return Ok(None);
+    };
     let (ranks, iterations) = (program.ranks() as usize, steps.iterations());
     let clocks = clocks(run);
     let (walks, silence) = (clocks.map(Walks::new), Walks::NONE);

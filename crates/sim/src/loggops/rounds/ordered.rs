@@ -7,7 +7,7 @@ use super::cost::is_playable;
 use crate::loggops::play::Cost;
 use crate::loggops::{Kind, ReadyOp, StepProgram};
 
-/// Maximum number of operations of an iteration: 200 MB.
+/// Maximum number of operations of an iteration: 256 MiB.
 const MAX_OPS: u64 = 1 << 24;
 
 /// What an operation does.
@@ -97,7 +97,6 @@ struct Orderer<'a> {
     /// Ranks to go on with, in this round and in the next.
     due: Vec<u32>,
     next: Vec<u32>,
-    latency: Option<u64>,
     found: Vec<u32>,
     rendezvous: u64,
 }
@@ -111,7 +110,7 @@ impl Order {
     /// The order of a pattern's operations; `None` if there are too many, or some that cannot be played in rounds.
     pub(super) fn new(program: &dyn StepProgram, ranks: u32, costs: &[Cost]) -> Option<Self> {
         let (operations, _) = program.iteration_totals()?;
-        if !Self::may_hold(operations) {
+        if !Self::may_hold(operations) || !has_one_latency(costs) {
             return None;
         }
         let place = Place { step: 0, parts: 0, waits: false, first: NONE, last: NONE };
@@ -123,7 +122,6 @@ impl Order {
             unused: Vec::new(),
             due: (0..ranks).collect(),
             next: Vec::new(),
-            latency: None,
             found: Vec::new(),
             rendezvous: 0,
         };
@@ -192,11 +190,6 @@ impl Orderer<'_> {
 
     /// Puts a message into its receiver's list and returns its slot.
     fn send(&mut self, from: u32, op: &ReadyOp, content: Content) -> Option<u32> {
-        // With one latency no message overtakes another.
-        let latency = self.costs[op.shape as usize].latency;
-        if *self.latency.get_or_insert(latency) != latency {
-            return None;
-        }
         let message = Message { from, shape: op.shape, content, next: NONE };
         let slot = self.unused.pop().unwrap_or(self.messages.len() as u32);
         match self.messages.get_mut(slot as usize) {
@@ -325,6 +318,12 @@ impl Orderer<'_> {
             place.last = before;
         }
     }
+}
+
+/// Whether all messages have one latency: then none overtakes another.
+pub(super) fn has_one_latency(costs: &[Cost]) -> bool {
+    let mut latencies = costs.iter().filter(|cost| cost.kind == Kind::Send).map(|cost| cost.latency);
+    latencies.next().is_none_or(|first| latencies.all(|latency| latency == first))
 }
 
 /// Whether the parts of a step with a rendezvous have an order that does not depend on times: at most one send and one receive, of the same

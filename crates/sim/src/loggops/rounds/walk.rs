@@ -45,7 +45,9 @@ pub(super) const NEVER: i64 = i64::MAX;
 pub(super) fn longest_delay(clocks: &RankClocks) -> (u128, u128) {
     let clocks = || clocks.clocks().iter();
     let factor = clocks().map(|clock| clock.period().div_ceil(clock.useful_period())).max();
-    (factor.unwrap_or(1).into(), clocks().map(|clock| clock.period()).max().unwrap_or(0).into())
+    // Useful time that a period has loses at most the period's noise, wherever it begins.
+    let rest = clocks().map(|clock| clock.period() - clock.useful_period()).max();
+    (factor.unwrap_or(1).into(), rest.unwrap_or(0).into())
 }
 
 impl<'a> Walks<'a> {

@@ -10,6 +10,8 @@ pub enum Activity {
     Send {
         /// The receiver.
         to: u32,
+        /// When its turn came; with the sender and the operation this identifies the message.
+        sent: u64,
         /// When the first byte arrives.
         arrives: u64,
     },
@@ -17,7 +19,7 @@ pub enum Activity {
     Receive {
         /// The sender.
         from: u32,
-        /// When its send started; with the sender and the operation this identifies the message.
+        /// When the turn of its send came.
         sent: u64,
     },
     /// Work.
@@ -92,7 +94,9 @@ impl Watch for Timeline {
     fn see(&mut self, seen: &Seen<'_>) {
         let event = seen.event;
         let activity = match (event.what, seen.sent) {
-            (What::Send | What::Answer, Some((to, message))) => Activity::Send { to, arrives: message.time },
+            (What::Send | What::Answer, Some((to, message))) => {
+                Activity::Send { to, sent: message.age, arrives: message.time }
+            }
             (What::Message | What::Data, _) => Activity::Receive { from: event.who, sent: event.age },
             (What::Calc, _) => Activity::Work,
             _ => return,
