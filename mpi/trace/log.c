@@ -255,12 +255,12 @@ void log_wrong_mpi(void)
 static void end(struct log *log)
 {
 	/* A forked child has the same memory, but is not a rank. */
-	if (log->head->pid != (uint32_t)getpid() || log->ended)
+	if (log->head->pid != (uint32_t)getpid())
 		return;
 	/* What cannot be appended is read from the stage. */
 	append(log);
 	log->next = log->limit = NULL;
-	log->full = log->ended = true;
+	log->full = true;
 }
 
 static void thread_ends(void *given)

@@ -96,7 +96,7 @@ struct log {
 	uint64_t from_ns[QUELL_TRACE_SOURCES];  /* the counters when the log began: noise before that is not the run's */
 	uint64_t noise_ns[QUELL_TRACE_SOURCES]; /* as last written */
 	char *stage;
-	bool full, ended;
+	bool full;
 	struct region *regions; /* a hash table of a power of two places */
 	uint32_t places, used;
 	struct log *others;
