@@ -18,6 +18,16 @@ pub enum Noise {
     Clocks(RankClocks),
 }
 
+impl Noise {
+    /// The progress clocks of the ranks, if they have any.
+    pub(super) fn clocks(&self) -> Option<&RankClocks> {
+        match self {
+            Self::Clocks(clocks) => Some(clocks),
+            Self::None | Self::Window(_) => None,
+        }
+    }
+}
+
 /// One trace for all ranks under LogGOPSim's rule: an operation of length l that starts at t is delayed by the rest of
 /// the detour that it starts in, and by every detour that starts within l. Time lost does not lengthen the window.
 ///

@@ -13,7 +13,7 @@ use super::outcome::Outcome;
 use super::play::{Early, Effects, Physical, Play};
 use super::program::{Program, ReadyOp};
 use super::rank::Rank;
-use super::{Noise, Run, RunError, lock};
+use super::{Run, RunError, lock};
 use meetings::Meetings;
 
 pub(super) use culprits::Struck;
@@ -135,11 +135,7 @@ pub(super) fn culprits_by_events<P: Program>(
 ) -> Result<(Outcome, Culprits), RunError> {
     let mut trails = culprits::Trails::new(program.ranks());
     let outcome = super::run_watched(program, run, &mut trails)?;
-    let clocks = match run.noise {
-        Noise::Clocks(clocks) => Some(clocks),
-        Noise::None | Noise::Window(_) => None,
-    };
-    let culprits = trails.culprits(&outcome, clocks);
+    let culprits = trails.culprits(&outcome, run.noise.clocks());
     Ok((outcome, culprits))
 }
 

@@ -21,7 +21,7 @@ use std::ops::ControlFlow;
 use super::play::{Context, Cost};
 use super::program::StepProgram;
 use super::watch::Struck;
-use super::{Culprits, Noise, Outcome, Program, RankClocks, Rules, Run, RunError};
+use super::{Culprits, Noise, Outcome, Program, Rules, Run, RunError};
 use arrays::Arrays;
 use culprits::{InList, InPasses, Section, Sections as _};
 use kernel::Isa;
@@ -55,15 +55,7 @@ pub(super) fn run_for_culprits<P: Program>(
     let Some((outcome, struck)) = run_with(program, run, Isa::best(), Some(culprits::section))? else {
         return Ok(None);
     };
-    Ok(Some((outcome, Culprits::new(struck.into_iter(), program.ranks(), clocks(run)))))
-}
-
-/// The progress clocks of the ranks, if they have any.
-fn clocks<'a>(run: &Run<'a>) -> Option<&'a RankClocks> {
-    match run.noise {
-        Noise::Clocks(clocks) => Some(clocks),
-        Noise::None | Noise::Window(_) => None,
-    }
+    Ok(Some((outcome, Culprits::new(struck.into_iter(), program.ranks(), run.noise.clocks()))))
 }
 
 /// How a program is played.
@@ -92,10 +84,7 @@ impl Rounds {
             Self::Passes(plan) => plan.all().map(|pass| (pass.longest(), 3)).fold((0, 0), sum),
             Self::Ordered(order) => order.ops.iter().map(|op| (longest(op, costs), 2)).fold((0, 0), sum),
         };
-        let (factor, rest) = match run.noise {
-            Noise::Clocks(clocks) => walk::longest_delay(clocks),
-            Noise::None | Noise::Window(_) => (1, 0),
-        };
+        let (factor, rest) = run.noise.clocks().map_or((1, 0), walk::longest_delay);
         let time = longest.0.saturating_mul(factor).saturating_add(longest.1.saturating_mul(rest));
         (time.saturating_mul(program.iterations().max(1).into()) < MAX_TIME).then_some(rounds)
     }
@@ -192,7 +181,7 @@ fn run_with<P: Program>(
         return Ok(None);
     };
     let (ranks, iterations) = (program.ranks() as usize, steps.iterations());
-    let clocks = clocks(run);
+    let clocks = run.noise.clocks();
     let (walks, silence) = (clocks.map(Walks::new), Walks::NONE);
     let events = program.totals().map_or(0, |(operations, sends)| operations.saturating_add(sends));
     let data = match &rounds {

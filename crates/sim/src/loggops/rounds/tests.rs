@@ -8,7 +8,7 @@ use super::*;
 use crate::clock::ProgressClock;
 use crate::draws::Draws;
 use crate::loggops::watch::culprits_by_events;
-use crate::loggops::{NO_PROGRESS, Network, PerByte, Place, SizeRange, run_by_events};
+use crate::loggops::{NO_PROGRESS, Network, PerByte, Place, RankClocks, SizeRange, run_by_events};
 use crate::pattern::{AnyPattern, LIST, Params, Steps, by_name};
 
 /// Number of random programs: 400, or what the environment says where the test is built. 5,000 take a minute.
@@ -169,7 +169,7 @@ fn compare_culprits(case: &Case, seed: u64) -> (u64, usize) {
         let Some((outcome, struck)) = found else { continue };
         by_rounds += 1;
         hits += struck.len();
-        let found = (outcome, Culprits::new(struck.into_iter(), case.params.ranks, clocks(&run)));
+        let found = (outcome, Culprits::new(struck.into_iter(), case.params.ranks, run.noise.clocks()));
         let Case { name, params, net, noise, .. } = case;
         assert!(
             found == expected,
