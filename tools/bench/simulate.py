@@ -23,14 +23,15 @@ ROUNDS = 5
 LONG_ROUNDS = 3
 TIMEOUT_S = 900.0
 MIB = 2**20
-PEER, TEXT_TOOL = "QUELL_LOGGOPSIM", "QUELL_TXT2BIN"
+PEER, TEXT_TOOL, GENERATOR = "QUELL_LOGGOPSIM", "QUELL_TXT2BIN", "QUELL_SCHEDGEN"
 LATENCY_O_G = ["-L", "2500", "-o", "1500", "-g", "1000", "-G", "6", "-O", "0", "-S", "65535"]
 DETOURS, SPAN_NS = 10_000, 10_000_000_000
 
 QUESTION = (
     "What a simulation costs. Compared with LogGOPSim: the same schedules, written by `quell goal make`, on one "
     "thread each; CPU time is user and system time of the whole process, loading included. quell plays a schedule "
-    "from memory (`--pattern`) and from the binary file, by its own rules and by LogGOPSim's (`--compat`). Alone: "
+    "from memory (`--pattern`) and from the binary file, by its own rules and by LogGOPSim's (`--compat`). The text "
+    "of LogGOPSim's own generator, schedgen, goes through txt2bin for LogGOPSim, and directly into quell. Alone: "
     "programs at sizes that LogGOPSim does not reach."
 )
 NOTES = [
@@ -71,14 +72,20 @@ PHASES = [*EACH_PHASE, "--ranks", "64Ki"]
 
 IN_MEMORY, FROM_FILE, PEER_NAME = "memory", "file", "LogGOPSim"
 COMPAT = ", --compat"
-TENTH = {IN_MEMORY: 1 / 10}
-FAST, SMALL = {IN_MEMORY: 1 / 30, FROM_FILE: 1 / 10}, {IN_MEMORY: 1 / 10, FROM_FILE: 1 / 3}
+HUNDREDTH = {IN_MEMORY: 1 / 100}
+FAST, SMALL = {IN_MEMORY: 1 / 500, FROM_FILE: 1 / 10}, {IN_MEMORY: 1 / 10, FROM_FILE: 0.4}
 SCHEDULES = [
     Schedule("dissemination, 64Ki ranks", DISSEMINATION, noise=False, cpu=FAST, memory=SMALL),
     Schedule("the same with noise", DISSEMINATION, noise=True, cpu=FAST, memory=SMALL),
-    Schedule("ring allreduce, 128 ranks, 16 times", RING, noise=False, cpu=TENTH, memory={}),
-    Schedule("3-D halo, 4,096 ranks, 20 times", HALO, noise=False, cpu=TENTH, memory={}),
+    Schedule("ring allreduce, 128 ranks, 16 times", RING, noise=False, cpu=HUNDREDTH, memory={}),
+    Schedule("3-D halo, 4,096 ranks, 20 times", HALO, noise=False, cpu=HUNDREDTH, memory={}),
 ]
+# What schedgen makes, and the maximum share of the CPU time of txt2bin and LogGOPSim together.
+TEXTS = [
+    ("schedgen's dissemination, 64Ki ranks", ["-p", "dissemination", "-s", "65536", "-d", "8"]),
+    ("schedgen's recursive doubling, 64Ki ranks", ["-p", "allreduce_recdoub", "-s", "65536", "-d", "8"]),
+]
+TEXT_SHARE = 1 / 8
 GATHER = ["--pattern", "linear-gather", "--ranks", "64Ki", "--bytes", "8"]
 ALONE = [
     Alone("linear gather, 64Ki ranks", GATHER, ROUNDS, 2),
@@ -98,10 +105,10 @@ ALONE = [
         100,
     ),
     Alone(
-        "100 phases of 1 ms and an allreduce, 1Mi ranks, noise",
-        [*EACH_PHASE, "--ranks", "1Mi", "--iterations", "100", "--noise"],
-        LONG_ROUNDS,
-        15,
+        "1,000 phases of 1 ms and an allreduce, 1Mi ranks, noise",
+        [*EACH_PHASE, "--ranks", "1Mi", "--iterations", "1000", "--noise"],
+        1,
+        150,
         500,
     ),
     Alone(
@@ -124,6 +131,7 @@ class Peer(NamedTuple):
 
     simulator: Path
     txt2bin: Path | None
+    schedgen: Path | None
 
 
 def measure(setting: Setting) -> Result:
@@ -134,6 +142,8 @@ def measure(setting: Setting) -> Result:
     peer = find_peer(setting, result)
     for schedule in SCHEDULES:
         compare_with_peer(setting, result, schedule, noise, peer)
+    for name, options in TEXTS:
+        compare_texts(setting, result, name, options, peer)
     for program in ALONE:
         alone(setting, result, program, noise)
     array_loop(setting, result, noise)
@@ -153,7 +163,8 @@ def find_peer(setting: Setting, result: Result) -> Peer | None:
     if not os.access(simulator, os.X_OK):
         raise BenchError(f"{PEER} names {simulator}, which cannot be run")
     txt2bin = Path(os.environ.get(TEXT_TOOL) or simulator.with_name("txt2bin"))
-    return Peer(simulator, txt2bin if os.access(txt2bin, os.X_OK) else None)
+    schedgen = Path(os.environ.get(GENERATOR) or simulator.parent.with_name("Schedgen") / "schedgen")
+    return Peer(simulator, *(tool if os.access(tool, os.X_OK) else None for tool in (txt2bin, schedgen)))
 
 
 def write_noise(setting: Setting) -> Path:
@@ -216,6 +227,53 @@ def make(setting: Setting, result: Result, pattern: list[str], peer: Peer | None
         text.unlink()
         other.unlink()
     return binary
+
+
+def compare_texts(setting: Setting, result: Result, name: str, options: list[str], peer: Peer | None) -> None:
+    """Simulates what schedgen makes: LogGOPSim by way of txt2bin, quell from the text."""
+    if not peer or not peer.schedgen or not peer.txt2bin:
+        result.notes.append(f"{name} was left out: {GENERATOR} or {TEXT_TOOL} does not name its program.")
+        return
+    text, binary = setting.scratch / "schedgen.goal", setting.scratch / "schedgen.bin"
+    result.commands.append(
+        shown(setting, run([str(peer.schedgen), *options, "-o", str(text)], TIMEOUT_S).checked())
+    )
+    own = [str(setting.quell), "simulate", str(text), *LATENCY_O_G, "--threads", "1", "--json", "--compat"]
+    ways = {
+        "text": [own],
+        "txt2bin and LogGOPSim": [
+            [str(peer.txt2bin), "-i", str(text), "-o", str(binary)],
+            [str(peer.simulator), "-b", "-f", str(binary), *LATENCY_O_G],
+        ],
+    }
+    children: dict[str, list[Child]] = {way: [] for way in ways}
+    for _ in range(setting.rounds or ROUNDS):
+        for way in setting.random.sample(list(ways), len(ways)):
+            children[way].append(in_turn(ways[way]))
+    text.unlink()
+    binary.unlink()
+    found = [
+        reader(ran[0].stdout) for ran, reader in zip(children.values(), (read_quell, read_peer), strict=True)
+    ]
+    if found[0] != found[1]:
+        raise BenchError(f"{name}: quell finds {found[0]}, LogGOPSim {found[1]}")
+    for way, ran in children.items():
+        result.rows.append(row(f"{name}: {way}", ran, found[0].events))
+        result.commands += [shown(setting, ran[0])] if way == "text" else []
+    own_s, peer_s = (cpu_s(ran) for ran in children.values())
+    result.limits.append(
+        Limit(f"{name}: CPU time over that of txt2bin and LogGOPSim", own_s / max(peer_s, 1e-9), TEXT_SHARE)
+    )
+
+
+def in_turn(commands: list[list[str]]) -> Child:
+    """Runs commands one after another: the last one's output, the times of all, the highest memory."""
+    ran = [run(command, TIMEOUT_S).checked() for command in commands]
+    return ran[-1]._replace(
+        wall_s=sum(child.wall_s for child in ran),
+        cpu_s=sum(child.cpu_s for child in ran),
+        peak_bytes=max(child.peak_bytes for child in ran),
+    )
 
 
 class Found(NamedTuple):
