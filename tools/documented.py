@@ -13,9 +13,12 @@ Comments on a page, and the words after a fence's language, say how the page is 
 
 from __future__ import annotations
 
+import atexit
+import functools
 import re
 import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Callable, NamedTuple
 
@@ -125,61 +128,43 @@ def pages() -> list[DocPage]:
     return [DocPage(path, path.read_text("utf-8")) for path in paths if "commands" not in path.parts]
 
 
-def one_node(*options: str) -> Callable[[Path, Path], None]:
-    """Makes a computed recording of a node with four CPUs, with sources, which works without root."""
-
-    def make(quell: Path, to: Path) -> None:
-        fleet = to.with_name(f"{to.name}.fleet")
-        run(quell, "generate-fleet", "-o", fleet, "--nodes", "1", "--duration", "10s", *options)
-        (fleet / "node00000.quell").rename(to)
-        shutil.rmtree(fleet)
-
-    return make
+@functools.cache
+def examples(quell: Path) -> Path:
+    """The folder of `quell example`, made once."""
+    scratch = Path(tempfile.mkdtemp(prefix="quell-examples-"))
+    atexit.register(shutil.rmtree, scratch)
+    run(quell, "example", scratch / "example")
+    return scratch / "example"
 
 
-def many_nodes(quell: Path, to: Path) -> None:
-    """Makes twelve of them, one of them ill."""
-    run(quell, "generate-fleet", "-o", to, "--nodes", "12", "--ill", "1", "--duration", "5s")
-
-
-def mpi_run(quell: Path, to: Path) -> None:
-    """Makes the archive of a simulated run of eight ranks."""
-    words = ["--ranks", "8", "--phases", "200", "--quantum", "1ms", "--detour", "20us"]
-    run(quell, "generate-run", "-o", to, *words)
-
-
-def selfish(quell: Path, to: Path) -> None:
-    """Makes a file in netgauge's format."""
-    node = to.with_name("selfish.quell")
-    one_node()(quell, node)
-    run(quell, "convert", node, to, "--to", "netgauge", "--cpu", "0")
-    shutil.rmtree(node)
-
-
-def goal(quell: Path, to: Path) -> None:
-    """Makes a schedule."""
-    run(quell, "goal", "make", "--pattern", "dissemination", "--ranks", "16", "-o", to)
+def example(quell: Path, to: Path) -> None:
+    """Copies one of them."""
+    made = examples(quell) / to.name
+    if made.is_dir():
+        shutil.copytree(made, to)
+    else:
+        shutil.copy(made, to)
 
 
 def study(quell: Path, to: Path) -> None:
     """Makes a study's folder with only its recording."""
     to.mkdir()
-    one_node()(quell, to / "node.quell")
+    shutil.copytree(examples(quell) / "a.quell", to / "node.quell")
 
 
 # The function that makes each thing that a page may need; its arguments are the program and the path to make.
 MAKERS: dict[str, Callable[[Path, Path], None]] = {
-    "a.quell": one_node(),
-    "b.quell": one_node("--seed", "2"),
-    "node.quell": one_node("--ill", "1", "--ways", "daemon"),
-    "before.quell": one_node("--ill", "1", "--ways", "ticks-often"),
-    "after.quell": one_node("--seed", "2"),
-    "runs": many_nodes,
-    "run": mpi_run,
+    "a.quell": example,
+    "b.quell": example,
+    "node.quell": example,
+    "before.quell": example,
+    "after.quell": example,
+    "runs": example,
+    "run": example,
     "study": study,
-    "selfish.txt": selfish,
-    "app.goal": goal,
-    "app.bin": goal,
+    "selfish.txt": example,
+    "app.goal": example,
+    "app.bin": example,
 }
 
 

@@ -29,7 +29,7 @@ Applications", LLNL 2003, sections 4.2 and 4.3.
 """
 
 
-DocumentWarning: TypeAlias = "OfRecordingWarning | CpuTakenWarning | SourcesIncompleteWarning | CommandIncompleteWarning | KindMissingWarning | ClocksDisagreeWarning | NestingDisagreesWarning | ExtrapolatedWarning | NoDetoursWarning | FewQuantaWarning | NotResampledWarning | NotResampledFromWarning | FewReplicatesWarning | FewerPhasesWarning | OtherHostWarning | HostUnknownWarning | NeverEndsWarning | ThresholdsDifferWarning | CpusDifferWarning | InjectedUnseenWarning | InjectedFewerWarning | InjectedUnloggedWarning | FewDetoursWarning | OwnNoiseWarning | NothingInjectableWarning | RunEndedWarning | NoMpiCallsWarning | NoProcessWarning | RanksUnreportedWarning | BurningInterruptedWarning | NoPhaseEndedWarning | FewBlocksWarning | BlocksApartWarning | ShareUsedUpWarning | ThreadsUnreachedWarning | RunsDisturbedWarning | StoppedEarlyWarning | PhasesUnrunWarning | RecordedDifferentlyWarning | FewNodesWarning | OtherKindWarning | WithoutCostWarning | SourcesUnknownWarning | SeveralMethodsWarning | RanksShareCpusWarning | KernelNotWatchedWarning | CulpritsUnknownWarning | QuickestTenthOffWarning | QuantumOffWarning | SpikesWithoutSourceWarning | OrderUnknownWarning | EndedEarlyWarning | MoreRanksThanCpusWarning | FewRoundsWarning | NoEagerLimitWarning | RecordingWarning | ArchiveWarning"
+DocumentWarning: TypeAlias = "OfRecordingWarning | SourcesIncompleteWarning | CommandIncompleteWarning | KindMissingWarning | ClocksDisagreeWarning | NestingDisagreesWarning | ExtrapolatedWarning | NoDetoursWarning | FewQuantaWarning | NotResampledWarning | NotResampledFromWarning | FewReplicatesWarning | FewerPhasesWarning | OtherHostWarning | HostUnknownWarning | NeverEndsWarning | ThresholdsDifferWarning | CpusDifferWarning | InjectedUnseenWarning | InjectedFewerWarning | InjectedUnloggedWarning | FewDetoursWarning | OwnNoiseWarning | NothingInjectableWarning | RunEndedWarning | NoMpiCallsWarning | NoProcessWarning | RanksUnreportedWarning | BurningInterruptedWarning | NoPhaseEndedWarning | FewBlocksWarning | BlocksApartWarning | ShareUsedUpWarning | ThreadsUnreachedWarning | RunsDisturbedWarning | StoppedEarlyWarning | PhasesUnrunWarning | RecordedDifferentlyWarning | FewNodesWarning | OtherKindWarning | WithoutCostWarning | SourcesUnknownWarning | SeveralMethodsWarning | RanksShareCpusWarning | KernelNotWatchedWarning | CulpritsUnknownWarning | QuickestTenthOffWarning | QuantumOffWarning | SpikesWithoutSourceWarning | OrderUnknownWarning | EndedEarlyWarning | MoreRanksThanCpusWarning | FewRoundsWarning | NoEagerLimitWarning | RecordingWarning | ArchiveWarning"
 """A warning for the reader of a document.
 
 Codes are unique over all documents, recordings and archives, and each code determines its facts.
@@ -52,7 +52,7 @@ MicrosecondTimes: TypeAlias = "Literal['events', 'quanta', 'quanta-without-barri
 """Times that a tool writes as whole microseconds."""
 
 
-RecordingWarning: TypeAlias = "CoarseClockWarning | BuffersNotLockedWarning | CpuClosedWarning | StoppedWarning | ThresholdOfCoarseClockWarning | ThresholdInsideLoopWarning | ClockDriftWarning | RowsLostWarning | RowsMissingWarning | RealtimeThrottledWarning | VirtualMachineWarning | IntervalsLostWarning | ThreadsNotFollowedWarning | CutOffWarning | InterruptedWarning | CpuUnknownWarning | CpusOfThreadsUnknownWarning | CpusOfRanksUnknownWarning | RanksMovedWarning | StartsUnknownWarning | QuantaCountedWarning | LatenciesCountedWarning | SummaryWarning | UnitUnknownWarning | WholeMicrosecondsWarning | SumsMissingWarning | OsnoiseSumsWarning | QuantaArePeriodsWarning | TagsAsThreadsWarning | SwitchesAndFaultsLeftOutWarning | EventsLeftOutWarning | InstancesLeftOutWarning | EventsLostWarning | RowsCutOffWarning | SumsDifferWarning | SentenceWarning"
+RecordingWarning: TypeAlias = "CoarseClockWarning | BuffersNotLockedWarning | CpuClosedWarning | CpuTakenWarning | StoppedWarning | ThresholdOfCoarseClockWarning | ThresholdInsideLoopWarning | ClockDriftWarning | RowsLostWarning | RowsMissingWarning | RealtimeThrottledWarning | VirtualMachineWarning | IntervalsLostWarning | ThreadsNotFollowedWarning | CutOffWarning | InterruptedWarning | CpuUnknownWarning | CpusOfThreadsUnknownWarning | CpusOfRanksUnknownWarning | RanksMovedWarning | StartsUnknownWarning | QuantaCountedWarning | LatenciesCountedWarning | SummaryWarning | UnitUnknownWarning | WholeMicrosecondsWarning | SumsMissingWarning | OsnoiseSumsWarning | QuantaArePeriodsWarning | TagsAsThreadsWarning | SwitchesAndFaultsLeftOutWarning | EventsLeftOutWarning | InstancesLeftOutWarning | EventsLostWarning | RowsCutOffWarning | SumsDifferWarning | SentenceWarning"
 """A warning for the reader of a recording's figures."""
 
 
@@ -106,7 +106,10 @@ class Advice(TypedDict):
     """The effect of leaving one CPU of each node to the system; null if a node has only one, and for schedules."""
 
     mitigations: list[Proposal]
-    """Mitigations that address recorded noise: first those that can be applied, by gain at the last scale."""
+    """Mitigations that address recorded noise: first those that can be applied, by gain at the last scale.
+
+    None are proposed for a node that was recorded under a load of others.
+    """
 
     nodes: list[NodeFacts]
     """The recorded nodes; the job's nodes take their noise round-robin."""
@@ -696,7 +699,7 @@ class CpuSources(TypedDict):
 
 
 class CpuTakenWarning(TypedDict):
-    """Another program ran on a CPU."""
+    """A CPU was taken from the probe for more of the time than any system takes for itself."""
 
     code: Literal["cpu-taken"]
 
@@ -704,7 +707,7 @@ class CpuTakenWarning(TypedDict):
     """The CPU."""
 
     percent: float
-    """Its share of the time, in percent."""
+    """The share of the time, in percent."""
 
 
 class CpuUnknownWarning(TypedDict):
@@ -1585,6 +1588,19 @@ class LeftOver(TypedDict):
     """The tag; null for any."""
 
 
+class Load(TypedDict):
+    """The tasks that had a CPU for more of the time than any system takes for itself."""
+
+    cpu: int
+    """The CPU that they had longest."""
+
+    percent: float
+    """The share of its time that they had, in percent."""
+
+    task: str
+    """The task that had most of that."""
+
+
 class Location(TypedDict):
     """A thread of a rank."""
 
@@ -1772,6 +1788,9 @@ class NodeFacts(TypedDict):
 
     cpus: int
     """Number of CPUs that were observed."""
+
+    load: NotRequired[Load | None]
+    """The load that others put on it while it was recorded; null if there was none."""
 
     name: str
     """The recording's or the model's name."""
@@ -3328,6 +3347,9 @@ class TrackedRank(TypedDict):
     host: str
     """Its host; empty if the archive does not name it."""
 
+    in_calls_ns: NotRequired[int]
+    """Time in MPI calls and in waits for its threads, without `MPI_Init` and `MPI_Finalize`."""
+
     local_ns: int
     """Noise that struck it."""
 
@@ -3342,6 +3364,9 @@ class TrackedRank(TypedDict):
 
     runtime_ns: int
     """Time from the beginning of the run to its end. In tables: `took`."""
+
+    work_ns: NotRequired[int]
+    """Time that it worked: outside of MPI calls and of waits for its threads, without the noise that struck there."""
 
 
 class TrackedSource(TypedDict):

@@ -83,7 +83,7 @@ SCHEDULES = [
 # What schedgen makes, and the maximum share of the CPU time of txt2bin and LogGOPSim together.
 TEXTS = [
     ("schedgen's dissemination, 64Ki ranks", ["-p", "dissemination", "-s", "65536", "-d", "8"]),
-    ("schedgen's recursive doubling, 64Ki ranks", ["-p", "allreduce_recdoub", "-s", "65536", "-d", "8"]),
+    ("schedgen's linear all-to-all, 1,024 ranks", ["-p", "linear_alltoall", "-s", "1024", "-d", "64"]),
 ]
 TEXT_SHARE = 1 / 8
 GATHER = ["--pattern", "linear-gather", "--ranks", "64Ki", "--bytes", "8"]
@@ -235,9 +235,7 @@ def compare_texts(setting: Setting, result: Result, name: str, options: list[str
         result.notes.append(f"{name} was left out: {GENERATOR} or {TEXT_TOOL} does not name its program.")
         return
     text, binary = setting.scratch / "schedgen.goal", setting.scratch / "schedgen.bin"
-    result.commands.append(
-        shown(setting, run([str(peer.schedgen), *options, "-o", str(text)], TIMEOUT_S).checked())
-    )
+    result.commands.append(shown(setting, run([str(peer.schedgen), *options, "-o", str(text)], TIMEOUT_S).checked()))
     own = [str(setting.quell), "simulate", str(text), *LATENCY_O_G, "--threads", "1", "--json", "--compat"]
     ways = {
         "text": [own],
@@ -252,9 +250,7 @@ def compare_texts(setting: Setting, result: Result, name: str, options: list[str
             children[way].append(in_turn(ways[way]))
     text.unlink()
     binary.unlink()
-    found = [
-        reader(ran[0].stdout) for ran, reader in zip(children.values(), (read_quell, read_peer), strict=True)
-    ]
+    found = [reader(ran[0].stdout) for ran, reader in zip(children.values(), (read_quell, read_peer), strict=True)]
     if found[0] != found[1]:
         raise BenchError(f"{name}: quell finds {found[0]}, LogGOPSim {found[1]}")
     for way, ran in children.items():

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use quell_recording::columns::{Columns, describe};
-use quell_recording::{ClockFacts, Cpu, CpuFacts, LoopFacts, Method, Nanos, Quanta, Recording, Trace};
+use quell_recording::{
+    ClockFacts, Cpu, CpuFacts, LoopFacts, Method, Nanos, Quanta, Recording, Trace, warning as recording,
+};
 use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -180,7 +182,7 @@ pub struct QuantaOverview {
 pub const SCHEMA: &str = "quell.show/2";
 
 /// Noise overhead above which a system is reported: no system for parallel programs takes this much for itself.
-const BUSY_PERCENT: f64 = 10.0;
+pub(crate) const BUSY_PERCENT: f64 = 10.0;
 
 /// Summarises a recording.
 pub fn overview(recording: &Recording) -> Overview {
@@ -193,8 +195,8 @@ pub fn overview(recording: &Recording) -> Overview {
     let busy = cpus
         .iter()
         .filter(|cpu| cpu.overhead_percent > BUSY_PERCENT)
-        .map(|cpu| Warning::CpuTaken { cpu: cpu.cpu, percent: cpu.overhead_percent });
-    let warnings = manifest.warnings.iter().cloned().map(Warning::from).chain(busy).collect();
+        .map(|cpu| recording::Warning::CpuTaken { cpu: cpu.cpu, percent: cpu.overhead_percent });
+    let warnings = manifest.warnings.iter().cloned().chain(busy).map(Warning::from).collect();
     Overview {
         schema: SCHEMA,
         name: recording.name(),
@@ -213,6 +215,19 @@ pub fn overview(recording: &Recording) -> Overview {
         quanta: quanta(recording),
         histograms: crate::histogram_summary::overviews(recording),
     }
+}
+
+/// A warning about the CPU that was taken from the probe for the largest share of the time, if that is more than a system takes.
+pub fn busiest(traces: &[Trace]) -> Option<recording::Warning> {
+    let percent = |trace: &Trace| {
+        (trace.cpu.0, overhead_percent(trace, Durations::from_noise([trace]).summary().total_ns))
+    };
+    let (cpu, percent) = traces.iter().map(percent).max_by(|one, other| one.1.total_cmp(&other.1))?;
+    (percent > BUSY_PERCENT).then_some(recording::Warning::CpuTaken { cpu, percent })
+}
+
+fn overhead_percent(trace: &Trace, noise_ns: u64) -> f64 {
+    100.0 * share(noise_ns as f64, trace.observed().as_nanos() as f64)
 }
 
 /// Figures of the quanta of each CPU; empty for methods without quanta.
@@ -241,7 +256,7 @@ fn from_trace(trace: &Trace, facts: Option<&CpuFacts>) -> CpuOverview {
         detours: summary.count,
         rate_per_s: share(summary.count as f64, observed.as_secs_f64()),
         noise_ns: summary.total_ns,
-        overhead_percent: 100.0 * share(summary.total_ns as f64, observed.as_nanos() as f64),
+        overhead_percent: overhead_percent(trace, summary.total_ns),
         resolution_ns: facts.and_then(|f| f.resolution_ns),
         min_ns: summary.min_ns,
         mean_ns: summary.mean_ns,

@@ -226,6 +226,11 @@ impl<'a> JobNoise<'a> {
     pub(crate) fn from_nodes(nodes: &'a [NodeNoise]) -> Self {
         Self { nodes, common: None, recorded: nodes }
     }
+
+    /// The nodes as they were recorded, however they are changed.
+    fn source(&self) -> &'a [NodeNoise] {
+        if self.recorded.is_empty() { self.nodes } else { self.recorded }
+    }
 }
 
 /// As [`predict`], with the runs behind each point.
@@ -355,7 +360,7 @@ fn run_all(program: &Program, jobs: &[Job], tick: Tick<'_>) -> Result<Vec<Vec<Ru
 pub fn cost_ns(nodes: &[NodeNoise], options: &Options) -> Result<u64, PredictError> {
     let jobs = options.jobs()?;
     match &options.messages {
-        Some(messages) => messages::cost_ns(options, messages),
+        Some(messages) => messages::cost_ns(nodes, options, messages),
         None => {
             let replicates = affordable_replicates(nodes, &jobs, options.replicates);
             Ok(effort(nodes, &jobs).saturating_mul(replicates + 1).saturating_mul(NS_OF_EFFORT))

@@ -20,13 +20,6 @@ pub enum Warning {
         /// Its warning.
         warning: recording::Warning,
     },
-    /// Another program ran on a CPU.
-    CpuTaken {
-        /// The CPU.
-        cpu: u32,
-        /// Its share of the time, in percent.
-        percent: f64,
-    },
     /// Intervals are missing from the figures of sources.
     SourcesIncomplete {
         /// Number of intervals that were lost.

@@ -101,6 +101,8 @@ pub enum Verb {
     Report(Report),
     /// Check what this machine permits quell to do, and how to lift its limits.
     Doctor(Doctor),
+    /// Write example files: computed recordings, an MPI run and a schedule, to try every verb on.
+    Example(Example),
     /// Write files that are generated from the program itself: the reference, man pages, completions.
     #[command(hide = true)]
     Generate(Generate),
@@ -151,6 +153,17 @@ pub enum SourcesMode {
     On,
     /// Never: record only what the probe sees.
     Off,
+}
+
+/// Arguments of `quell example`.
+#[derive(Debug, ClapArgs)]
+#[command(
+    after_help = "EXAMPLES\n  quell example example\n  cd example\n  quell advise node.quell --ranks 4096\n\nThe documentation uses these files, so its commands work in this folder, on any machine and without root."
+)]
+pub struct Example {
+    /// The folder to make.
+    #[arg(value_name = "DIR")]
+    pub folder: PathBuf,
 }
 
 /// Arguments of `quell study`.

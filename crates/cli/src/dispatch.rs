@@ -11,7 +11,7 @@ use crate::verbs::{
     advise, bench, bench_loop, compare, convert, doctor, generate_fleet, generate_run, goal, predict, record,
     replay, report, serve_metrics, show, simulate, study, trace, track, tune, watch, welcome,
 };
-use crate::{confine, generate, suggestions};
+use crate::{confine, example, generate, suggestions};
 
 /// Runs a verb and maps its outcome to an exit code: 0 done, 1 failed, 2 wrong usage, 3 limit exceeded.
 pub fn run(args: Args) -> ExitCode {
@@ -58,6 +58,7 @@ pub fn run(args: Args) -> ExitCode {
         Verb::Convert(args) => convert::run(&args, printer),
         Verb::Report(args) => report::run(&args, printer),
         Verb::Doctor(args) => doctor::run(&args, printer),
+        Verb::Example(args) => example::run(&args, printer),
         Verb::Generate(args) => generate::run(&args, printer),
         Verb::GenerateRun(args) => generate_run::run(&args, printer),
         Verb::GenerateFleet(args) => generate_fleet::run(&args, printer),
@@ -77,6 +78,7 @@ fn analyses(verb: &Verb) -> bool {
             | Verb::Tune(_)
             | Verb::Bench(_)
             | Verb::Report(_)
+            | Verb::Example(_)
             | Verb::GenerateFleet(_)
     )
 }

@@ -3,6 +3,7 @@
 mod args;
 mod confine;
 mod dispatch;
+mod example;
 mod generate;
 mod html;
 mod kernel_side;
@@ -11,6 +12,7 @@ mod outcome;
 mod plan;
 mod printer;
 mod progress;
+mod prose;
 mod render;
 mod share;
 mod signals;
@@ -33,6 +35,6 @@ fn main() -> ExitCode {
     }
     match args::Args::try_parse_from(&arguments) {
         Ok(args) => dispatch::run(args),
-        Err(error) => printer::refuse(&error, &arguments),
+        Err(error) => printer::refuse(&suggestions::explained(error), &arguments),
     }
 }

@@ -11,6 +11,8 @@ pub use quell_recording::{cut, one_line};
 use quell_recording::{json_for_terminals, lines};
 use serde::Serialize;
 
+use crate::prose::wrapped;
+
 /// Only terminals show colours, and not with NO_COLOR: `anstream` strips them. No information is in the colour alone.
 const ERROR: Style = AnsiColor::Red.on_default().bold();
 const WARNING: Style = AnsiColor::Yellow.on_default().bold();
@@ -30,7 +32,7 @@ impl Printer {
 
     /// Prints a result.
     pub fn result(self, text: &str) -> io::Result<()> {
-        write(lines(text).as_bytes())
+        write(sentences(&lines(text), io::stdout().is_terminal()).as_bytes())
     }
 
     /// Prints the path of what was made: unchanged for a program that reads it.
@@ -65,6 +67,11 @@ impl Printer {
         Ok(write_json(&serde_json::to_string_pretty(document)?)?)
     }
 
+    /// Prints a JSON document that is text already.
+    pub fn json_text(self, document: &str) -> io::Result<()> {
+        write_json(document)
+    }
+
     /// Prints one of several results as JSON on a line of its own.
     pub fn json_line(self, document: &impl Serialize) -> anyhow::Result<()> {
         Ok(write_json(&serde_json::to_string(document)?)?)
@@ -74,24 +81,25 @@ impl Printer {
     pub fn status(self, text: &str) {
         if !self.quiet {
             // There is no way to report that stderr is closed.
-            let _ = writeln!(io::stderr().lock(), "{}", message(text));
+            let _ = writeln!(io::stderr().lock(), "{}", message("", text));
         }
     }
 
     /// Prints a result to stderr, because stdout belongs to another program. Not suppressed by `quiet`.
     pub fn notice(self, text: &str) {
-        let _ = writeln!(io::stderr().lock(), "{}", message(text));
+        let _ = writeln!(io::stderr().lock(), "{}", message("", text));
     }
 
     /// Prints a warning that limits a result. Not suppressed by `quiet`.
     pub fn warn(self, text: &str) {
-        let _ = writeln!(anstream::stderr().lock(), "{WARNING}warning:{WARNING:#} {}", message(text));
+        let _ =
+            writeln!(anstream::stderr().lock(), "{WARNING}warning:{WARNING:#}{}", message("warning:", text));
     }
 
     /// Prints why a command failed.
     pub fn error(self, error: &anyhow::Error) {
-        let text = message(&format!("{error:#}"));
-        let _ = writeln!(anstream::stderr().lock(), "{ERROR}error:{ERROR:#} {text}");
+        let text = message("error:", &format!("{error:#}"));
+        let _ = writeln!(anstream::stderr().lock(), "{ERROR}error:{ERROR:#}{text}");
     }
 
     /// Whether progress bars may be drawn.
@@ -100,9 +108,17 @@ impl Printer {
     }
 }
 
-/// A message without a line end of its own.
-fn message(text: &str) -> String {
-    lines(text.trim_end_matches('\n'))
+/// A message without a line end of its own, as it follows its kind (`error:`), which has a colour.
+fn message(kind: &str, text: &str) -> String {
+    let text = lines(text.trim_end_matches('\n'));
+    let between = if kind.is_empty() { "" } else { " " };
+    sentences(&format!("{kind}{between}{text}"), io::stderr().is_terminal()).split_off(kind.len())
+}
+
+/// Text whose sentences end within the terminal; unchanged for a program that reads it.
+fn sentences(text: &str, is_terminal: bool) -> String {
+    let wraps = is_terminal || std::env::var_os("COLUMNS").is_some();
+    if wraps { wrapped(text, usize::from(width())) } else { text.to_owned() }
 }
 
 /// Prints what clap says, without characters of an argument that would control the terminal; returns the exit code.

@@ -1,5 +1,8 @@
 // The page: its sections in order, for whichever documents the data holds.
 
+/** A page of fewer sections needs no list of them. */
+const CONTENTS_FROM = 4;
+
 const WORDS = [
     ["Detour", "One period in which a CPU was taken from the program, as the program saw it."],
     ["Noise overhead", "Time lost to detours / time observed, per CPU."],
@@ -80,13 +83,36 @@ function head(data) {
                 : tried.length > 0
                   ? "Operating-system noise, before and after"
                   : "Operating-system noise, predicted";
-    return [
-        paragraph(kind, "kind"),
-        element("h1", {}, title(data)),
-        show ? part("The recording", () => facts(show)) : null,
-        run ? part("The run", () => factsOfTrack(run)) : null,
-        audit ? part("The machine", () => factsOfAudit(audit)) : null,
-    ];
+    return [paragraph(kind, "kind"), element("h1", {}, title(data))];
+}
+
+/** The conclusion in a sentence, if there is one. */
+function verdict(data) {
+    const advice = advised(data);
+    return advice ? verdictOf(advice) : null;
+}
+
+/** What was measured, and how: last, because it answers no question about the noise. */
+function machineSection(data) {
+    const [show, run, audit] = [record(data.show), tracked(data), audited(data)];
+    const described = [
+        show && ["The recording", () => facts(show)],
+        run && ["The run", () => factsOfTrack(run)],
+        audit && ["The machine", () => factsOfAudit(audit)],
+    ].filter(Boolean);
+    return described.length === 0
+        ? null
+        : section("machine", described[0][0], ...described.map(([name, make]) => part(name, make)));
+}
+
+/** Links to the sections, for a page that has many. */
+function contents(page) {
+    const links = [...page.querySelectorAll("section")].map((one) =>
+        element("a", { href: `#${one.id}` }, one.querySelector("h2").textContent),
+    );
+    return links.length < CONTENTS_FROM
+        ? null
+        : element("nav", { class: "contents", "aria-label": "Contents" }, ...links);
 }
 
 function limits(data) {
@@ -137,35 +163,44 @@ function headline(data) {
     return element("dl", { class: "headline" }, ...items);
 }
 
-/** The sections for which there is something to show, or a reason why there is not. */
-function sections(data) {
+/** The sections that answer the reader's questions: what it costs, who causes it, what to do. */
+function answers(data) {
     const show = record(data.show);
     const compare = record(data.compare);
     const curves = predictions(data);
-    const detours = show || records(data.timeline).length > 0 || records(data.density).length > 0;
     const run = tracked(data);
     const audit = audited(data);
     const advice = advised(data);
     const tried = trialsOf(data);
-    const parts = [
+    const isExcerpt = Array.isArray(data.only);
+    return [
         audit && ["The mitigations", () => auditSections(audit)],
         run && ["The run", () => trackSections(run)],
         compare && ["The comparison", () => comparisonSections(compare)],
-        advice && ["The advice", () => adviceSections(advice)],
-        record(data.simulate) && ["The simulation", () => simulationSections(data.simulate)],
-        tried.length > 0 && ["The trials", () => trialSections(tried, advice)],
         curves.length > 0 && ["The prediction", () => predictionSection(curves)],
         curves.length === 0 && show && ["The prediction", () => noPrediction(show)],
-        detours && ["The detours", () => detourSection(data)],
+        advice && ["The advice", () => adviceSections(advice, isExcerpt)],
+        record(data.simulate) && ["The simulation", () => simulationSections(data.simulate)],
+        tried.length > 0 && ["The trials", () => trialSections(tried, advice)],
+    ];
+}
+
+/** The sections that show what the answers follow from. */
+function evidence(data) {
+    const show = record(data.show);
+    const detours = show || records(data.timeline).length > 0 || records(data.density).length > 0;
+    return [
         record(data.sources) && ["The sources", () => sourcesSections(data.sources)],
+        detours && ["The detours", () => detourSection(data)],
         records(show?.cpus).length > 0 && ["The CPUs", () => cpuSection(show)],
         records(show?.cpus).length > 0 && ["The periods", () => periodSection(show)],
         records(show?.quanta).length > 0 && ["The quanta", () => quantaSection(show)],
-    ].filter(Boolean);
-    const none = [
-        paragraph("There is nothing in this page: no recording, no prediction and no comparison.", "absent"),
     ];
-    return parts.length > 0 ? parts.map(([name, make]) => part(name, make)) : none;
+}
+
+/** Draws the parts for which there is something to show. */
+function drawn(parts) {
+    return parts.filter(Boolean).flatMap(([name, make]) => part(name, make));
 }
 
 function noPrediction(show) {
@@ -199,7 +234,7 @@ function foot(data) {
 /** Some of the sections with their warnings, for embedding in another page. */
 function excerpt(data) {
     const kept = new Set(list(data.only));
-    const made = element("div", {}, ...sections(data).flat().filter(Boolean));
+    const made = element("div", {}, ...drawn([...answers(data), ...evidence(data)]).filter(Boolean));
     const limited = limits(data);
     const chosen = [...made.querySelectorAll("section")].filter((one) => kept.has(one.id));
     return limited.classList.contains("some") ? [...chosen, limited] : chosen;
@@ -220,7 +255,10 @@ function main() {
     document.getElementById("head").append(...head(data).filter(Boolean));
     const page = document.getElementById("main");
     const terms = section("words", "How to read this", pairs("words-list", words(data)));
-    page.replaceChildren(...[headline(data), limits(data), ...sections(data), terms].filter(Boolean));
+    const made = [...drawn(answers(data)), limits(data), ...drawn(evidence(data)), machineSection(data)].filter(Boolean);
+    const none = paragraph("There is nothing in this page: no recording, no prediction and no comparison.", "absent");
+    page.replaceChildren(...(made.length > 1 ? made : [none, ...made]), terms);
+    page.prepend(...[verdict(data), headline(data), contents(page)].filter(Boolean));
     linkTerms(page, words(data));
     document.getElementById("foot").append(foot(data));
     drawPlots();

@@ -22,6 +22,13 @@ pub enum Warning {
         /// The CPU.
         cpu: u32,
     },
+    /// A CPU was taken from the probe for more of the time than any system takes for itself.
+    CpuTaken {
+        /// The CPU.
+        cpu: u32,
+        /// The share of the time, in percent.
+        percent: f64,
+    },
     /// quell itself was stopped (SIGSTOP, a debugger), and went on.
     Stopped {
         /// How often.

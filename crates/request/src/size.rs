@@ -46,10 +46,20 @@ impl FromStr for DimsText {
     }
 }
 
-/// Parses a whole number with an optional suffix `Ki`, `Mi` or `Gi`.
+/// Parses a whole number with an optional suffix `Ki`, `Mi` or `Gi`. `64k` and `64K` are `64Ki` too, as in other tools' options.
 pub fn whole(text: &str) -> Option<u64> {
     let text = text.trim();
-    let units = [("Ki", 10), ("Mi", 20), ("Gi", 30)];
+    let units = [
+        ("Ki", 10),
+        ("Mi", 20),
+        ("Gi", 30),
+        ("k", 10),
+        ("K", 10),
+        ("m", 20),
+        ("M", 20),
+        ("g", 30),
+        ("G", 30),
+    ];
     let unit = units.iter().find_map(|(unit, shift)| text.strip_suffix(unit).map(|digits| (digits, *shift)));
     let (digits, shift) = unit.unwrap_or((text, 0));
     // `u64::from_str` would accept a leading `+`.
@@ -63,7 +73,15 @@ mod tests {
 
     #[test]
     fn sizes_take_binary_units() {
-        for (text, n) in [("8", 8), ("64Ki", 65_536), ("1Mi", 1 << 20), ("2Gi", 2 << 30), ("0", 0)] {
+        for (text, n) in [
+            ("8", 8),
+            ("64Ki", 65_536),
+            ("1Mi", 1 << 20),
+            ("2Gi", 2 << 30),
+            ("0", 0),
+            ("64k", 65_536),
+            ("1M", 1 << 20),
+        ] {
             assert_eq!(text.parse(), Ok(Size(n)), "{text}");
         }
         for bad in ["", "-1", "+1", "8kb", "Ki", "99999999999Gi", "1.5", "NaN"] {

@@ -8,7 +8,7 @@ use super::proposals::{Applicability, Proposal, Weighed};
 use super::{Best, Leave, Question};
 use crate::Warning;
 use crate::predict::SyncName;
-use crate::whatif::{AttributedNoise, Costs, Job, Scale, Source, Switches};
+use crate::whatif::{AttributedNoise, Costs, Job, Load, Scale, Source, Switches};
 
 /// The schema's name and version.
 pub const SCHEMA: &str = "quell.advise/2";
@@ -26,7 +26,8 @@ pub struct Advice {
     pub scales: Vec<Scale>,
     /// The cost of each source, the costliest at the last scale first.
     pub sources: Vec<Source>,
-    /// Mitigations that address recorded noise: first those that can be applied, by gain at the last scale.
+    /// Mitigations that address recorded noise: first those that can be applied, by gain at the last scale. None are proposed for a node
+    /// that was recorded under a load of others.
     pub mitigations: Vec<Proposal>,
     /// Those that are worth it in combination, on all CPUs; null if there are none.
     pub best: Option<Best>,
@@ -64,12 +65,14 @@ pub struct JobFacts {
 }
 
 /// One node whose noise was recorded.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct NodeFacts {
     /// The recording's or the model's name.
     pub name: String,
     /// Number of CPUs that were observed.
     pub cpus: u64,
+    /// The load that others put on it while it was recorded; null if there was none.
+    pub load: Option<Load>,
 }
 
 impl JobFacts {
@@ -107,8 +110,11 @@ pub(super) fn write(
 ) -> Advice {
     let mitigations: Vec<Proposal> = proposals.into_iter().map(|one| one.proposal).collect();
     let worth_it = mitigations.iter().any(|one| one.worth_it) || best.is_some() || best_leaving.is_some();
-    let node =
-        |node: &AttributedNoise| NodeFacts { name: node.name.clone(), cpus: node.cpus().count() as u64 };
+    let node = |node: &AttributedNoise| NodeFacts {
+        name: node.name.clone(),
+        cpus: node.cpus().count() as u64,
+        load: node.load().cloned(),
+    };
     let mut advice = Advice {
         schema: SCHEMA,
         job: JobFacts::from_job(question.job),
@@ -158,6 +164,7 @@ fn watched(nodes: &[AttributedNoise]) -> Option<String> {
 /// The conclusion in words.
 fn verdict(advice: &Advice, without_catalogue: bool) -> String {
     let Some(scale) = advice.scales.last() else { return "no scale was asked for".to_owned() };
+    let under_load = advice.nodes.iter().find_map(under_load);
     let cost = format!("at {} ranks noise costs {:.1} %", scale.ranks, scale.slowdown_percent);
     let first = advice.sources.first().and_then(|source| Some((source, source.costs.last()?)));
     let most = first.filter(|(_, cost)| cost.part_percent > 0.0).map(|(source, cost)| {
@@ -165,6 +172,9 @@ fn verdict(advice: &Advice, without_catalogue: bool) -> String {
         format!(", {part:.0} % of that from {}", quell_recording::one_line(&source.source))
     });
     let reported = format!("{cost}{}", most.unwrap_or_default());
+    if let Some(under_load) = under_load {
+        return format!("{under_load}. Under that load, {reported}");
+    }
     let left = |set: &Best| {
         let place = set.on_cpus.as_ref().map(|cpus| format!(" for a job on CPUs {cpus} alone"));
         let effect = set.effects.last()?;
@@ -182,6 +192,16 @@ fn verdict(advice: &Advice, without_catalogue: bool) -> String {
         true if without_catalogue => reported,
         true => format!("{reported}; {}", nothing(advice)),
     }
+}
+
+/// Why nothing is proposed for a node that others used.
+fn under_load(node: &NodeFacts) -> Option<String> {
+    let Load { cpu, percent, task } = node.load.as_ref()?;
+    let (name, task) = (quell_recording::one_line(&node.name), quell_recording::one_line(task));
+    Some(format!(
+        "others used {name} while it was recorded ({task} and other tasks had CPU {cpu} for {percent:.0} % of the time), so quell \
+         proposes nothing: record it while it is idle"
+    ))
 }
 
 fn nothing(advice: &Advice) -> &'static str {

@@ -92,6 +92,8 @@ impl Base<'_> {
 /// As for a prediction.
 pub fn advise(question: &Question<'_>, progress: &(dyn Fn(u64, u64) + Sync)) -> Result<Advice, PredictError> {
     let &Question { nodes, job, candidates, compute, most_sources } = question;
+    // No mitigation of the system removes what its users run.
+    let candidates = if nodes.iter().any(|node| node.load().is_some()) { &[] } else { candidates };
     // Progress is in percent: 50 for the costs of sources, then the proposals, then the rest.
     let costs = costs(nodes, job, most_sources, &|done, all| progress(done * 50 / all.max(1), 100))?;
     let base = Base { nodes, job, ran: costs.whole.clone() };

@@ -5,6 +5,7 @@ use quell_sim::Model;
 
 use super::*;
 use crate::predict::Options;
+use crate::whatif::Load;
 
 fn node(components: &str, cpus: u32) -> AttributedNoise {
     let text = format!("span = \"20s\"\ncpus = {cpus}\n{components}");
@@ -45,6 +46,18 @@ fn advice(nodes: &[AttributedNoise], candidates: &[Candidate], compute: &[Cpu], 
     let options = Options { phases: 400, replicates: 20, ..Options::new(ranks.to_vec()) };
     let job = Job::Phases(options);
     advise(&Question { nodes, job: &job, candidates, compute, most_sources: 8 }, &|_, _| ()).unwrap()
+}
+
+#[test]
+fn nothing_is_proposed_for_a_node_that_others_used() {
+    let candidates = [candidate("ksm", "task:ksmd", Applicability::Possible, false)];
+    let idle = node(NOISY, 2);
+    assert!(advice(std::slice::from_ref(&idle), &candidates, &[], &[64]).try_it.is_some());
+    let load = Load { cpu: 1, percent: 47.2, task: "cc1".into() };
+    let advice = advice(&[idle.under(load)], &candidates, &[], &[64]);
+    assert!(advice.mitigations.is_empty() && advice.best.is_none() && advice.try_it.is_none());
+    let first = "others used made while it was recorded (cc1 and other tasks had CPU 1 for 47 % of the time)";
+    assert!(advice.verdict.starts_with(first), "{}", advice.verdict);
 }
 
 #[test]

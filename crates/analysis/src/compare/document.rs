@@ -167,7 +167,7 @@ impl std::fmt::Display for Verdict {
         f.pad(match self {
             Self::Lower => "lower",
             Self::Higher => "higher",
-            Self::NoMeasurableDifference => "no measurable difference",
+            Self::NoMeasurableDifference => "not resolved",
         })
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use quell_recording::Trace;
 use quell_sim::loggops::{
     self, NamedNetwork, Noise, Place, Program as _, RankClocks, Rules, RunError, Speed,
 };
@@ -35,7 +36,8 @@ use super::{JobNoise, NodeNoise, Options, Point, PredictError, Prediction, Sampl
 /// gives those of k' phases v·k/k', which is taken out of the variance of the resampled runs.
 ///
 /// A scale may cost some three seconds of CPU time; three quarters of them are for resampled runs. That is sixty million events, or
-/// billions where the messages are played in rounds. Larger scales run fewer phases, then fewer runs, and below eight runs there is no interval. At least one phase always runs.
+/// billions where the messages are played in rounds, where the noise costs more than they. Larger scales run fewer phases, then fewer runs. An interval
+/// needs eight runs of either kind, for which a scale may cost more; without them there is none. At least one phase always runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Messages {
     /// The pattern's name in `quell_sim::pattern`.
@@ -50,6 +52,8 @@ pub struct Messages {
 
 /// Maximum cost of a scale, in picoseconds of CPU time.
 const EFFORT_PS: u64 = 3_000_000_000_000;
+/// The same for a scale with no more runs than an interval needs.
+const EFFORT_OF_INTERVAL_PS: u64 = 5 * EFFORT_PS;
 /// Maximum cost of one phase, in picoseconds.
 const EFFORT_OF_ONE_PS: u64 = 25_000_000_000_000;
 /// Maximum number of runs on the recorded traces, if there are that many phases, …
@@ -58,6 +62,11 @@ const MOST_RUNS: u64 = 20;
 const MOST_RESAMPLED: u64 = 40;
 /// … and minimum number of runs for an interval.
 const FEWEST_RUNS: u64 = interval::FEWEST as u64;
+/// Maximum number of resampled traces in memory at once.
+const MOST_TRACES: usize = 8;
+/// Where messages are played in rounds: approximate cost of a rank's noise in a phase, without and for each detour, in picoseconds.
+const NOISE_PS: u64 = 50_000;
+const DETOUR_PS: u64 = 15_000;
 
 impl Messages {
     /// How fast a program with these messages is played.
@@ -79,8 +88,8 @@ struct Scale {
     ranks: u32,
     /// Number of events of a phase.
     events: u64,
-    /// Approximate CPU time of an event, in picoseconds.
-    event_ps: u64,
+    /// Approximate CPU time of a phase, in picoseconds.
+    phase_ps: u64,
     runs: Runs,
     /// The runs on resampled traces.
     resampled: Option<Runs>,
@@ -122,7 +131,8 @@ pub(super) fn predict(
     if options.sync.drift_ppm() != 0.0 {
         return Err(PredictError::Drift);
     }
-    let scales = options.ranks.iter().map(|&ranks| scale(options, messages, ranks));
+    let rank_ps = noise_ps(noise.source(), options);
+    let scales = options.ranks.iter().map(|&ranks| scale(options, messages, ranks, rank_ps));
     let scales = scales.collect::<Result<Vec<_>, _>>()?;
     let all = scales.iter().map(Scale::all_events).fold(0, u64::saturating_add);
     let done = AtomicU64::new(0);
@@ -163,8 +173,9 @@ pub(crate) fn culprits_of_messages(
     let Some(messages) = &options.messages else { return Ok(Vec::new()) };
     let clocks = Clocks::new(&super::clocks(nodes)?);
     let engine = Engine { options, messages, tick: loggops::NO_PROGRESS };
+    let rank_ps = noise_ps(nodes, options);
     let of_scale = |&ranks: &u64| {
-        let scale = scale(options, messages, ranks)?;
+        let scale = scale(options, messages, ranks, rank_ps)?;
         let runs = (0..scale.runs.count.min(WATCHED_RUNS)).into_par_iter();
         let hits = runs.map(|number| engine.culprits(&scale, &clocks, number));
         Ok(hits.collect::<Result<Vec<_>, PredictError>>()?.concat())
@@ -172,8 +183,21 @@ pub(crate) fn culprits_of_messages(
     options.ranks.par_iter().map(of_scale).collect()
 }
 
-/// The part of the request that a scale can afford.
-fn scale(options: &Options, messages: &Messages, ranks: u64) -> Result<Scale, PredictError> {
+/// Approximate cost of a rank's noise in a phase played in rounds, in picoseconds: it passes all detours until the slowest rank is done, which
+/// has the longest detour at many ranks.
+fn noise_ps(nodes: &[NodeNoise], options: &Options) -> u64 {
+    let traces = || nodes.iter().flat_map(|node| &node.traces);
+    let watched: u64 = traces().map(|trace| trace.span.length().as_nanos()).fold(0, u64::saturating_add);
+    let detours: u64 = nodes.iter().map(NodeNoise::detours).sum();
+    let longest = traces().flat_map(Trace::noise).map(|detour| detour.duration.as_nanos()).max().unwrap_or(0);
+    let phase = options.quantum.as_nanos().saturating_add(longest);
+    let passed = detours as f64 * phase as f64 / watched.max(1) as f64;
+    // The cast saturates.
+    NOISE_PS + (DETOUR_PS as f64 * passed) as u64
+}
+
+/// The part of the request that a scale can afford; `rank_ps` is [`noise_ps`].
+fn scale(options: &Options, messages: &Messages, ranks: u64, rank_ps: u64) -> Result<Scale, PredictError> {
     let params = Params {
         ranks: ranks as u32,
         bytes: messages.bytes,
@@ -193,19 +217,35 @@ fn scale(options: &Options, messages: &Messages, ranks: u64) -> Result<Scale, Pr
         let (op, most) = (messages.op.clone(), EFFORT_OF_ONE_PS / event_ps);
         return Err(PredictError::TooLarge { op, ranks, events, most });
     }
-    let affordable = EFFORT_PS / event_ps / options.effort_divisor.max(1) / events;
-    let runs = Runs::new((affordable / 4).clamp(1, options.phases), MOST_RUNS, options, &params)?;
+    let of_noise = if speed == Speed::Passes { ranks.saturating_mul(rank_ps) } else { 0 };
+    let phase_ps = events.saturating_mul(event_ps).saturating_add(of_noise);
+    let divisor = options.effort_divisor.max(1);
+    let affordable = EFFORT_PS / divisor / phase_ps;
+    let has_interval = options.replicates > 0
+        && options.phases >= FEWEST_RUNS
+        && EFFORT_OF_INTERVAL_PS / divisor / phase_ps >= 2 * FEWEST_RUNS;
+    let least = if has_interval { FEWEST_RUNS } else { 1 };
+    let (of_runs, of_resampled) = ((affordable / 4).max(least), (affordable / 4 * 3).max(least));
+    let runs = Runs::new(of_runs.clamp(1, options.phases), MOST_RUNS, options, &params)?;
     let resamples = options.replicates > 0 && runs.count >= FEWEST_RUNS;
     let most = options.replicates.min(MOST_RESAMPLED);
-    let resampled = resamples.then(|| Runs::new(affordable / 4 * 3, most, options, &params)).transpose()?;
-    Ok(Scale { ranks: ranks as u32, events, event_ps, runs, resampled })
+    let resampled = resamples.then(|| Runs::new(of_resampled, most, options, &params)).transpose()?;
+    Ok(Scale { ranks: ranks as u32, events, phase_ps, runs, resampled })
 }
 
 impl Scale {
     /// Number of events of all its runs.
     fn all_events(&self) -> u64 {
-        let resampled = self.resampled.as_ref().map_or(0, Runs::all);
-        (self.runs.all() + resampled + self.silent_phases()).saturating_mul(self.events)
+        self.all_phases().saturating_mul(self.events)
+    }
+
+    fn all_phases(&self) -> u64 {
+        self.runs.all() + self.resampled.as_ref().map_or(0, Runs::all) + self.silent_phases()
+    }
+
+    /// Whether it has a run on the resampled trace with this number.
+    fn has_replicate(&self, number: u64) -> bool {
+        self.resampled.as_ref().is_some_and(|runs| number < runs.count)
     }
 
     /// Number of phases of the run without noise.
@@ -220,11 +260,16 @@ impl Scale {
 }
 
 /// Approximate CPU time of all scales, in nanoseconds.
-pub(super) fn cost_ns(options: &Options, messages: &Messages) -> Result<u64, PredictError> {
+pub(super) fn cost_ns(
+    nodes: &[NodeNoise],
+    options: &Options,
+    messages: &Messages,
+) -> Result<u64, PredictError> {
+    let rank_ps = noise_ps(nodes, options);
     let mut ns = 0u64;
     for &ranks in &options.ranks {
-        let scale = scale(options, messages, ranks)?;
-        ns = ns.saturating_add(scale.all_events().saturating_mul(scale.event_ps) / 1000);
+        let scale = scale(options, messages, ranks, rank_ps)?;
+        ns = ns.saturating_add(scale.all_phases().saturating_mul(scale.phase_ps) / 1000);
     }
     Ok(ns)
 }
@@ -345,38 +390,45 @@ fn resample(
     scales: &[Scale],
     engine: &Engine<'_>,
 ) -> Result<(Vec<OfScale>, Resampled), PredictError> {
-    let options = engine.options;
     let tried = scales.iter().filter_map(|scale| Some(scale.resampled.as_ref()?.count)).max().unwrap_or(0);
     let mut means = vec![Vec::new(); scales.len()];
     let mut done = 0;
-    for number in 0..tried {
-        let anew = noise.nodes.par_iter().enumerate().map(|(source, node)| {
-            let draws = Draws::new(options.seed, &[stream::BLOCKS, number, source as u64]);
-            let recorded = noise.recorded.get(source).unwrap_or(node);
-            Node::new(&Blocks::from_node(node, options.quantum)?.resample(node, recorded, &draws))
-        });
-        let here = |scale: &Scale| scale.resampled.as_ref().filter(|runs| number < runs.count).is_some();
-        // A draw can leave no useful time at all.
-        let Ok(anew) = anew.collect::<Result<Vec<_>, _>>() else {
-            means
-                .iter_mut()
-                .zip(scales)
-                .filter(|(_, scale)| here(scale))
-                .for_each(|(means, _)| means.push(None));
-            continue;
-        };
-        let clocks = Clocks::new(&anew);
-        drop(anew);
-        done += 1;
-        // The starts differ from those of the first runs.
-        let run = |scale: &Scale| {
-            let runs = scale.resampled.as_ref().filter(|runs| number < runs.count);
-            runs.map(|runs| engine.run(scale, runs, &clocks, MOST_RUNS + number)).transpose()
-        };
-        let found = scales.par_iter().map(run).collect::<Result<Vec<_>, _>>()?;
-        means.iter_mut().zip(found).for_each(|(means, mean)| means.extend(mean.map(|mean| Some(vec![mean]))));
+    let numbers: Vec<u64> = (0..tried).collect();
+    for some in numbers.chunks(rayon::current_num_threads().min(MOST_TRACES)) {
+        let found = some.par_iter().map(|&number| replicate(noise, scales, engine, number));
+        for (number, found) in some.iter().zip(found.collect::<Result<Vec<_>, _>>()?) {
+            done += u64::from(found.is_some());
+            let of_scales = means.iter_mut().zip(scales).enumerate();
+            for (at, (means, _)) in of_scales.filter(|(_, (_, scale))| scale.has_replicate(*number)) {
+                means.push(found.as_ref().and_then(|found| Some(vec![found[at]?])));
+            }
+        }
     }
     Ok((means, Resampled { done, tried }))
+}
+
+/// The mean phase of each scale's run on the resampled trace with this number, if it has one; `None` if the draw left no useful time at all.
+fn replicate(
+    noise: JobNoise<'_>,
+    scales: &[Scale],
+    engine: &Engine<'_>,
+    number: u64,
+) -> Result<Option<Vec<Option<f64>>>, PredictError> {
+    let options = engine.options;
+    let anew = noise.nodes.par_iter().enumerate().map(|(source, node)| {
+        let draws = Draws::new(options.seed, &[stream::BLOCKS, number, source as u64]);
+        let recorded = noise.recorded.get(source).unwrap_or(node);
+        Node::new(&Blocks::from_node(node, options.quantum)?.resample(node, recorded, &draws))
+    });
+    let Ok(anew) = anew.collect::<Result<Vec<_>, _>>() else { return Ok(None) };
+    let clocks = Clocks::new(&anew);
+    drop(anew);
+    // The starts differ from those of the first runs.
+    let run = |scale: &Scale| {
+        let runs = scale.resampled.as_ref().filter(|_| scale.has_replicate(number));
+        runs.map(|runs| engine.run(scale, runs, &clocks, MOST_RUNS + number)).transpose()
+    };
+    scales.par_iter().map(run).collect::<Result<Vec<_>, _>>().map(Some)
 }
 
 fn point(scale: &Scale, sample: &Sample, support: &Support) -> Point {

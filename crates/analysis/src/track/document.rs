@@ -83,13 +83,21 @@ pub struct TrackedRank {
     #[column(title = "took")]
     pub runtime_ns: i64,
     /// The run time without the noise.
-    #[column(title = "without noise")]
+    #[column(title = "without noise", minor)]
     pub compensated_ns: i64,
+    /// Time that it worked: outside of MPI calls and of waits for its threads, without the noise that struck there.
+    #[column(title = "work", zero)]
+    #[serde(default)]
+    pub work_ns: i64,
+    /// Time in MPI calls and in waits for its threads, without `MPI_Init` and `MPI_Finalize`.
+    #[column(title = "in calls", zero)]
+    #[serde(default)]
+    pub in_calls_ns: i64,
     /// Noise that struck it.
     #[column(title = "local", zero)]
     pub local_ns: i64,
     /// The source of most of that noise.
-    #[column(title = "mostly", minor)]
+    #[column(title = "mostly")]
     #[serde(default)]
     pub most_local_source: Option<String>,
     /// Its delay at the end relative to a run without noise: local plus amplified less absorbed, less noise without time.
@@ -298,6 +306,8 @@ fn build_rank(rank: u32, place: &LocationState, host: &str, runtime: i64, source
         host: host.to_owned(),
         runtime_ns: runtime,
         compensated_ns: runtime - all.accumulated_ns,
+        work_ns: place.work(),
+        in_calls_ns: place.in_calls - place.in_begin_and_end,
         local_ns: all.local_ns,
         most_local_source: most(&ledger.local, sources),
         accumulated_ns: all.accumulated_ns,

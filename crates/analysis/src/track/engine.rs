@@ -146,6 +146,10 @@ impl<'a, R: Run + ?Sized, W: Watch + ?Sized> Engine<'a, R, W> {
             place.now = place.now.max(time);
             place.first.get_or_insert(time);
             self.fact(location, fact);
+            // The counters of all sources are read before the event that they precede.
+            if !matches!(fact, Fact::Noise { .. }) {
+                self.notify_watchers(location);
+            }
         }
     }
 
@@ -247,6 +251,9 @@ impl<'a, R: Run + ?Sized, W: Watch + ?Sized> Engine<'a, R, W> {
         let in_call = place.call.is_some();
         match place.ledger.add_noise(source as usize, total, in_call) {
             Some(more) => {
+                if !in_call {
+                    place.noise_outside = place.noise_outside.saturating_add(more);
+                }
                 if let Some(polling) = &mut place.polling {
                     for account in [0, source as usize + 1] {
                         polling.noise[account] = polling.noise[account].saturating_add(more);

@@ -88,6 +88,11 @@ impl Ledger {
         self.late.fill(0);
     }
 
+    /// Noise that struck before the open call began.
+    pub fn local_before_call(&self) -> Vec<i64> {
+        self.local.iter().zip(&self.within).map(|(local, within)| local - within).collect()
+    }
+
     /// The noise within a call, limited to the call's length.
     pub fn noise_of_call(&self, account: usize, length: i64) -> i64 {
         self.within[account].min(length)

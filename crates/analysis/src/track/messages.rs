@@ -7,6 +7,13 @@ use super::event_reader::MessageKey;
 /// An index into [`Messages`].
 pub(super) type MessageId = u32;
 
+/// An end of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    Send,
+    Receive,
+}
+
 /// One message, of which one end or both are known.
 #[derive(Clone, Debug)]
 pub(super) struct Message {
@@ -32,6 +39,8 @@ pub(super) struct Messages {
     all: Vec<Message>,
     /// For each message, `accounts` noise-free times of its send and as many of its receive's beginning.
     quiet: Vec<i64>,
+    /// For each message, the noise of its sender until the send, by account, and that of its receiver until the receive began.
+    noise: Vec<i64>,
     free: Vec<MessageId>,
     /// Messages of which only one end was processed so far.
     one_ended: FxHashMap<MessageKey, MessageId>,
@@ -43,6 +52,7 @@ impl Messages {
             accounts,
             all: Vec::new(),
             quiet: Vec::new(),
+            noise: Vec::new(),
             free: Vec::new(),
             one_ended: FxHashMap::default(),
         }
@@ -66,6 +76,22 @@ impl Messages {
     pub fn quiet_begin(&self, id: MessageId) -> &[i64] {
         let at = (id as usize * 2 + 1) * self.accounts;
         &self.quiet[at..at + self.accounts]
+    }
+
+    /// Keeps the noise of the sender until the send, or of the receiver until the receive began.
+    pub fn keep_noise(&mut self, id: MessageId, end: End, local: &[i64]) {
+        let at = self.place(id, end);
+        self.noise[at..at + self.accounts].copy_from_slice(local);
+    }
+
+    /// The noise of the sender or receiver until then.
+    pub fn noise(&self, id: MessageId, end: End) -> &[i64] {
+        let at = self.place(id, end);
+        &self.noise[at..at + self.accounts]
+    }
+
+    fn place(&self, id: MessageId, end: End) -> usize {
+        (id as usize * 2 + end as usize) * self.accounts
     }
 
     /// Finds the message if its other end was processed, or adds it.
@@ -95,6 +121,7 @@ impl Messages {
         }
         self.all.push(message);
         self.quiet.resize(self.all.len() * 2 * self.accounts, 0);
+        self.noise.resize(self.quiet.len(), 0);
         (self.all.len() - 1) as MessageId
     }
 

@@ -50,6 +50,8 @@ pub(super) struct Call {
     pub announced: bool,
     /// Whether it posted an operation that ends later.
     pub posted: bool,
+    /// Whether it needs no more of the noise of those that it exchanged messages with.
+    pub knows_noise: bool,
     /// What it waits for, if it is a wait in a team of threads.
     pub team: Option<TeamWait>,
     /// Whether it is the first thing that the location does: the runtime made the thread for it.
@@ -75,6 +77,7 @@ impl Call {
             unsuccessful: false,
             announced: false,
             posted: false,
+            knows_noise: false,
             team: None,
             is_first: false,
         }
@@ -109,8 +112,8 @@ pub(super) enum Request {
     Sent(MessageId),
     /// A receive that was matched with its message when it was posted.
     Receiving(MessageId),
-    /// A receive not matched yet, because its sender is unknown, with the time at which it was posted.
-    Posted(i64, Vec<i64>),
+    /// A receive not matched yet, because its sender is unknown, with the time at which it was posted, and the delay and the noise until then.
+    Posted(i64, Vec<i64>, Vec<i64>),
     /// A collective that the location entered.
     Entered(CollectiveId, usize),
     /// A collective whose communicator was not known yet, and when it began.
@@ -124,6 +127,8 @@ pub(super) enum Blocked {
     Send(MessageId),
     /// The send may have had to wait for its receiver.
     Receiver(MessageId),
+    /// Another location's noise until the end of the call is not known yet.
+    Noise(u32),
     /// Other ranks have not entered yet.
     Ranks(CollectiveId),
     /// The team was not forked yet, or others have not come to its join.
@@ -164,6 +169,11 @@ pub(super) struct LocationState {
     /// Senders that wait to see whether this location receives, each with the end of its call.
     pub watchers: Vec<(u32, i64)>,
     pub ledger: Ledger,
+    /// Time in calls: in all, and in those that begin or end MPI.
+    pub in_calls: i64,
+    pub in_begin_and_end: i64,
+    /// Noise that struck outside of calls.
+    pub noise_outside: i64,
 }
 
 impl LocationState {
@@ -185,7 +195,16 @@ impl LocationState {
             idle_since: None,
             watchers: Vec::new(),
             ledger: Ledger::new(sources),
+            in_calls: 0,
+            in_begin_and_end: 0,
+            noise_outside: 0,
         }
+    }
+
+    /// Time outside of calls, without the noise that struck there.
+    pub fn work(&self) -> i64 {
+        let run = self.first.map_or(0, |first| self.now - first);
+        (run - self.in_calls - self.noise_outside).max(0)
     }
 
     /// Begins a call.

@@ -6,6 +6,7 @@ use super::Watch;
 use super::eager_limits::Sent;
 use super::engine::Engine;
 use super::event_reader::{MessageKey, OperationId};
+use super::messages::End;
 use super::place::Request;
 
 impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
@@ -29,6 +30,7 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
         call.posted |= operation.is_some();
         let (id, waited) =
             self.messages.send(message, bytes, (location, place.now), &place.ledger.accumulated, held);
+        self.messages.keep_noise(id, End::Send, &place.ledger.local);
         if let (Some(evidence), Some(way), true) = (&mut self.evidence, standard, to != Some(location)) {
             let sent = Sent { key: message, way, bytes, entered };
             match operation {
@@ -65,11 +67,12 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
         let (state, waited) = match message {
             Some(message) => {
                 let (id, waited) = self.messages.receive(message, now, accumulated);
+                self.messages.keep_noise(id, End::Receive, &place.ledger.local);
                 let came = place.call.as_ref().map(|call| call.came);
                 self.evidence.iter_mut().for_each(|evidence| evidence.came(message, came));
                 (Request::Receiving(id), waited)
             }
-            None => (Request::Posted(now, accumulated.clone()), None),
+            None => (Request::Posted(now, accumulated.clone(), place.ledger.local.clone()), None),
         };
         self.requests.insert(operation, state);
         self.wake(waited);
@@ -86,20 +89,22 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
         let place = &mut self.places[location as usize];
         let Some(call) = &mut place.call else { return };
         let came = operation.is_none().then_some(call.came);
-        let (begun, accumulated) = match request {
+        let (begun, accumulated, local) = match request {
             Some(Request::Receiving(id)) if self.messages.get(id).key == message => {
                 call.received.push(id);
                 return;
             }
-            Some(Request::Posted(at, accumulated)) => (at, accumulated),
+            Some(Request::Posted(at, accumulated, local)) => (at, accumulated, local),
             other => {
                 if let Some(Request::Receiving(other)) = other {
                     self.messages.give_back(other);
                 }
-                (call.entered, place.ledger.accumulated.clone())
+                let ledger = &place.ledger;
+                (call.entered, ledger.accumulated.clone(), ledger.local_before_call())
             }
         };
         let (id, waited) = self.messages.receive(message, begun, &accumulated);
+        self.messages.keep_noise(id, End::Receive, &local);
         call.received.push(id);
         self.evidence.iter_mut().for_each(|evidence| evidence.came(message, came));
         self.wake(waited);

@@ -6,9 +6,11 @@ use super::collectives::CollectiveId;
 use super::eager_limits::{Left, Others};
 use super::engine::{Engine, nanos};
 use super::event_reader::polls_again;
+use super::messages::{End, MessageId};
 use super::place::{Call, Polling};
 use super::shortest::WaitKind;
 use super::teams::TeamWait;
+use super::waiting::SHORT_NS;
 use super::{Ended, Watch};
 
 /// An event that a call waited for, or would have waited for without noise.
@@ -28,12 +30,23 @@ struct Cause {
 struct Causes {
     all: Vec<Cause>,
     quiet: Vec<i64>,
+    /// The noise of each cause's location since then, by account.
+    noise: Vec<i64>,
 }
 
 impl Causes {
     fn push(&mut self, cause: Cause, quiet: &[i64]) {
         self.all.push(cause);
         self.quiet.extend_from_slice(quiet);
+        self.noise.resize(self.quiet.len(), 0);
+    }
+
+    /// Adds the noise that has struck the last cause's location since then.
+    fn struck(&mut self, until: &[i64], now: &[i64]) {
+        let at = self.noise.len() - now.len();
+        for (noise, (now, until)) in self.noise[at..].iter_mut().zip(now.iter().zip(until)) {
+            *noise = now - until;
+        }
     }
 }
 
@@ -50,8 +63,19 @@ struct Waited {
     key: WaitKind,
 }
 
+/// The other end of a message that the call needed for as long as it lasted, because a message above the eager limit needs both.
+#[derive(Debug)]
+struct Partner {
+    /// Its noise since then, by account.
+    noise: Vec<i64>,
+    /// The length of the call beyond the shortest of its kind.
+    excess: i64,
+    key: WaitKind,
+}
+
 /// In place of an operation, for messages and teams; collectives have the highest bit.
 const POINT_TO_POINT: u8 = 0;
+const BOTH_ENDS: u8 = 3;
 const FORK: u8 = 1;
 const JOIN: u8 = 2;
 
@@ -230,23 +254,32 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
             let excess = tail - self.shortest.with(key, tail);
             Waited { place, location: cause.location, at: cause.at, tail, excess, key }
         });
+        let is_long = call.left - call.entered >= SHORT_NS;
+        let partner = if waited.is_none() && is_long { self.partner(location, call) } else { None };
         let know_transfers = self.network.is_some();
         let own = self.network.as_ref().map_or(0, |net| nanos(net.network.overhead)).min(left - entered);
         let mut is_limited = false;
         self.leave_at(location, call, |account, ledger| {
             let within = ledger.noise_of_call(account, left - call.entered);
             let noise = polled.as_ref().map_or(within, |polled| polled[account].min(left - entered));
-            is_limited |= waited.as_ref().is_some_and(|waited| noise > waited.excess);
+            // Noise of the other side explains a late message as well as noise of this one does.
+            let both = |waited: &Waited| noise + causes.noise[waited.place * accounts + account];
+            is_limited |= waited.as_ref().is_some_and(|waited| both(waited) > waited.excess);
             let base = entered - (ledger.accumulated[account] + within - noise);
             let quiet_cause = |place: usize| causes.quiet[place * accounts + account];
-            let mut ends = match waited {
-                None => base + (left - entered) - noise,
-                Some(_) => base + own,
+            let mut ends = match (&waited, &partner) {
+                (None, None) => base + (left - entered) - noise,
+                (None, Some(partner)) => {
+                    let of_partner = partner.noise[account];
+                    is_limited |= noise + of_partner > partner.excess;
+                    base + (left - entered) - noise - of_partner.min((partner.excess - noise).max(0))
+                }
+                (Some(_), _) => base + own,
             };
             for (place, cause) in causes.all.iter().enumerate() {
                 let after = match &waited {
                     Some(waited) if waited.place == place || (!know_transfers && cause.at > entered) => {
-                        waited.tail - noise.min(waited.excess)
+                        waited.tail - both(waited).min(waited.excess)
                     }
                     _ => cause.least,
                 };
@@ -254,15 +287,56 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
             }
             ends
         });
-        let waited = waited?;
-        if is_limited {
-            self.shortest.limited(waited.key);
+        let key = waited.as_ref().map(|waited| waited.key).or(partner.map(|partner| partner.key));
+        if let Some(key) = key.filter(|_| is_limited) {
+            self.shortest.limited(key);
         }
-        Some((waited.location, waited.at))
+        waited.map(|waited| (waited.location, waited.at))
+    }
+
+    /// Of the locations at the other ends of the call's messages above the eager limit, which had both come before, the one with most noise since.
+    fn partner(&mut self, location: u32, call: &Call) -> Option<Partner> {
+        let since = |(id, end, other): (MessageId, End, u32), account: usize| {
+            self.places[other as usize].ledger.local[account] - self.messages.noise(id, end)[account]
+        };
+        let most = self.partners(location, call).max_by_key(|partner| since(*partner, 0))?;
+        let (id, _, other) = most;
+        let accounts = self.places[location as usize].ledger.accounts();
+        let noise: Vec<i64> = match since(most, 0) {
+            0 => Vec::new(),
+            _ => (0..accounts).map(|account| since(most, account)).collect(),
+        };
+        let key = (other, location, BOTH_ENDS, class(self.messages.get(id).bytes));
+        let length = call.left - call.entered;
+        let excess = length - self.shortest.with(key, length);
+        if noise.is_empty() {
+            return None;
+        }
+        Some(Partner { noise, excess, key })
+    }
+
+    /// The other ends of the call's messages above the eager limit.
+    pub(super) fn partners(&self, location: u32, call: &Call) -> impl Iterator<Item = (MessageId, End, u32)> {
+        let received = call.received.iter().filter_map(move |id| {
+            let message = self.messages.get(*id);
+            let (sender, _) = message.sent.filter(|_| !message.lost)?;
+            self.limits.may_wait(self.way(sender, location), message.bytes).then_some((
+                *id,
+                End::Send,
+                sender,
+            ))
+        });
+        let sent = call.sent.iter().filter_map(move |id| {
+            let message = self.messages.get(*id);
+            message.begun?;
+            let receiver = self.of_rank.get(&message.key.channel.to).copied()?;
+            Some((*id, End::Receive, receiver))
+        });
+        received.chain(sent).filter(move |(.., other)| *other != location)
     }
 
     /// Minimum time of a message; 0 without a network.
-    fn transfer(&self, bytes: u64) -> i64 {
+    pub(super) fn transfer(&self, bytes: u64) -> i64 {
         self.network.as_ref().map_or(0, |net| nanos(net.for_bytes(bytes).transfer_ns(bytes)))
     }
 
@@ -275,6 +349,8 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
                 let cause =
                     Cause { location: sender, at, least, like: (POINT_TO_POINT, class(message.bytes)) };
                 causes.push(cause, self.messages.quiet_send(*id));
+                let now = &self.places[sender as usize].ledger.local;
+                causes.struck(self.messages.noise(*id, End::Send), now);
             }
         }
         for id in &call.sent {
@@ -287,6 +363,10 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
             let cause =
                 Cause { location: receiver, at, least: 0, like: (POINT_TO_POINT, class(message.bytes)) };
             causes.push(cause, self.messages.quiet_begin(*id));
+            if receiver != location {
+                let now = &self.places[receiver as usize].ledger.local;
+                causes.struck(self.messages.noise(*id, End::Receive), now);
+            }
         }
     }
 

@@ -42,6 +42,12 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
                 self.messages.release(id);
                 self.wake(Some(location));
             }
+            Blocked::Noise(_) => {
+                if let Some(call) = &mut self.places[location as usize].call {
+                    call.knows_noise = true;
+                }
+                self.wake(Some(location));
+            }
             Blocked::Send(id) => {
                 self.messages.lose(id);
                 self.findings.receives_without_send += 1;
@@ -82,7 +88,7 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
         let over =
             |rank: &u32| self.of_rank.get(rank).is_none_or(|location| self.places[*location as usize].ended);
         match blocked {
-            Blocked::Receiver(_) => 0,
+            Blocked::Receiver(_) | Blocked::Noise(_) => 0,
             Blocked::Team => 3,
             Blocked::Send(id) => 2 - u8::from(over(&self.messages.get(id).key.channel.from)),
             Blocked::Ranks(id) => {

@@ -7,14 +7,23 @@ use super::engine::Engine;
 use super::messages::MessageId;
 use super::place::Blocked;
 
+/// A shorter call was not made longer by noise of others.
+pub(super) const SHORT_NS: i64 = 1_000;
+
 impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
     pub(super) fn close_call(&mut self, location: u32, unsuccessful: bool) {
         let place = &mut self.places[location as usize];
         if let Some(call) = &mut place.call {
             call.left = place.now;
             call.unsuccessful = unsuccessful;
+            let (length, kind) = (call.left - call.entered, self.events.kind(call.region));
+            place.in_calls += length;
+            if kind.initializes || kind.finalizes {
+                place.in_begin_and_end += length;
+            }
         }
         self.end_call(location);
+        self.notify_watchers(location);
     }
 
     /// Ends the call of a location, if everything that it needs has happened.
@@ -22,6 +31,8 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
         let blocked = self.missing(location);
         self.places[location as usize].blocked = blocked;
         if blocked.is_some() {
+            // It may wait for those who wait to see how it continues.
+            self.notify_all_watchers(location);
             return false;
         }
         let Some(call) = self.places[location as usize].call.take() else { return true };
@@ -69,7 +80,10 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
             return Some(Blocked::Send(id));
         }
         let left = call.left;
-        let unreceived = call.sent.iter().find(|id| self.messages.get(**id).begun.is_none()).copied()?;
+        let Some(unreceived) = call.sent.iter().find(|id| self.messages.get(**id).begun.is_none()).copied()
+        else {
+            return self.missing_noise(location);
+        };
         let to = self.of_rank.get(&self.messages.get(unreceived).key.channel.to).copied()?;
         let receiver = &mut self.places[to as usize];
         let gone_by = receiver.now > left && receiver.call.is_none();
@@ -85,6 +99,36 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
         Some(Blocked::Receiver(unreceived))
     }
 
+    /// The location whose noise may explain why the call took longer than it should, if that noise is not known yet: it has not come to the end of
+    /// the call, and nothing keeps it from coming there.
+    fn missing_noise(&mut self, location: u32) -> Option<Blocked> {
+        let call = self.places[location as usize].call.as_ref().filter(|call| !call.knows_noise)?;
+        let (entered, left) = (call.entered, call.left);
+        if left - entered < SHORT_NS {
+            return None;
+        }
+        let senders = call.received.iter().filter_map(|id| {
+            let message = self.messages.get(*id);
+            let (sender, at) = message.sent?;
+            (at + self.transfer(message.bytes) > entered).then_some(sender)
+        });
+        let partners = self.partners(location, call).map(|(.., other)| other);
+        let is_behind = |other: &u32| {
+            let place = &self.places[*other as usize];
+            *other != location && place.now < left && place.blocked.is_none() && !place.ended
+        };
+        let other = senders.chain(partners).find(is_behind)?;
+        self.places[other as usize].watchers.push((location, left));
+        Some(Blocked::Noise(other))
+    }
+
+    /// Wakes all that wait to see how this location continues.
+    fn notify_all_watchers(&mut self, location: u32) {
+        for (watcher, _) in std::mem::take(&mut self.places[location as usize].watchers) {
+            self.wake(Some(watcher));
+        }
+    }
+
     /// Wakes senders to check whether this location received their messages, or continued without.
     pub(super) fn notify_watchers(&mut self, location: u32) {
         let now = self.places[location as usize].now;
@@ -93,7 +137,7 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
         }
         let (over, stay): (Vec<_>, Vec<_>) = std::mem::take(&mut self.places[location as usize].watchers)
             .into_iter()
-            .partition(|(_, left)| now > *left);
+            .partition(|(_, left)| now >= *left);
         self.places[location as usize].watchers = stay;
         for (sender, _) in over {
             self.wake(Some(sender));

@@ -14,10 +14,6 @@ impl Display for Warning {
             Self::Recorded(warning) => warning.fmt(f),
             Self::Archive(warning) => warning.fmt(f),
             Self::OfRecording { recording, warning } => write!(f, "{recording}: {warning}"),
-            Self::CpuTaken { cpu, percent } => write!(
-                f,
-                "other programs had CPU {cpu} for {percent:.0} % of the time; measure on an idle node to see the system's own noise"
-            ),
             Self::SourcesIncomplete { intervals } => write!(
                 f,
                 "{intervals} intervals were lost because a buffer was full: the sources took more than is shown"

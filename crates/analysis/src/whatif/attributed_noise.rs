@@ -3,6 +3,7 @@
 use quell_recording::{Cpu, Detour, Nanos, Recording, Span, Trace, Warning};
 use quell_sim::{Model, ModelError};
 
+use super::load::{Load, load};
 use crate::attribution::{AttributedSegment, JoinedRecording, Kind, Kinds, UNATTRIBUTED};
 use crate::predict::NodeNoise;
 
@@ -55,6 +56,7 @@ pub struct AttributedNoise {
     pub limits: Vec<Warning>,
     kinds: Vec<Kind>,
     traces: Vec<AttributedTrace>,
+    load: Option<Load>,
 }
 
 impl AttributedNoise {
@@ -72,8 +74,9 @@ impl AttributedNoise {
             span: trace.span,
             segments,
         };
-        let traces = recording.traces.iter().zip(segments).map(attributed).collect();
-        Self { name: recording.name(), limits, kinds, traces }
+        let traces: Vec<AttributedTrace> = recording.traces.iter().zip(segments).map(attributed).collect();
+        let load = load(&kinds, traces.iter().map(|one| (one.cpu, one.span, one.segments.as_slice())));
+        Self { name: recording.name(), limits, kinds, traces, load }
     }
 
     /// Noise of which only the detours are known, without sources.
@@ -96,6 +99,7 @@ impl AttributedNoise {
             limits: noise.limits.clone(),
             kinds: vec![Kind::named(UNATTRIBUTED)],
             traces: noise.traces.iter().map(attributed).collect(),
+            load: None,
         }
     }
 
@@ -122,7 +126,7 @@ impl AttributedNoise {
             let segments = trace.detours.iter().zip(components).map(segment).collect();
             traces.push(AttributedTrace { cpu: trace.cpu, span: trace.span, segments });
         }
-        Ok(Self { name: name.to_owned(), limits: Vec::new(), kinds: kinds.into_vec(), traces })
+        Ok(Self { name: name.to_owned(), limits: Vec::new(), kinds: kinds.into_vec(), traces, load: None })
     }
 
     /// The kinds that its detours are divided among.
@@ -144,7 +148,7 @@ impl AttributedNoise {
     #[must_use]
     pub fn on(&self, cpus: &[Cpu]) -> Self {
         let traces = self.traces.iter().filter(|trace| cpus.contains(&trace.cpu)).cloned().collect();
-        Self { name: self.name.clone(), limits: self.limits.clone(), kinds: self.kinds.clone(), traces }
+        Self { traces, ..self.without_traces() }
     }
 
     /// The noise without its first `count` CPUs.
@@ -152,6 +156,21 @@ impl AttributedNoise {
     pub fn leaving_first(&self, count: usize) -> Self {
         let cpus: Vec<Cpu> = self.cpus().skip(count).collect();
         self.on(&cpus)
+    }
+
+    /// The load of others, if it was recorded under one.
+    pub fn load(&self) -> Option<&Load> {
+        self.load.as_ref()
+    }
+
+    #[cfg(test)]
+    pub(crate) fn under(self, load: Load) -> Self {
+        Self { load: Some(load), ..self }
+    }
+
+    fn without_traces(&self) -> Self {
+        let (name, limits) = (self.name.clone(), self.limits.clone());
+        Self { name, limits, kinds: self.kinds.clone(), traces: Vec::new(), load: self.load.clone() }
     }
 
     pub(crate) fn traces(&self) -> &[AttributedTrace] {
@@ -183,7 +202,6 @@ impl AttributedNoise {
 
     /// The noise with other detours on each CPU.
     pub(crate) fn with_traces(&self, of: impl Fn(&AttributedTrace) -> AttributedTrace) -> Self {
-        let (name, limits, kinds) = (self.name.clone(), self.limits.clone(), self.kinds.clone());
-        Self { name, limits, kinds, traces: self.traces.iter().map(of).collect() }
+        Self { traces: self.traces.iter().map(of).collect(), ..self.without_traces() }
     }
 }

@@ -5,6 +5,7 @@ mod change;
 mod costs;
 pub mod culprits;
 mod job;
+mod load;
 mod source_selector;
 mod switches;
 #[cfg(test)]
@@ -17,6 +18,7 @@ pub use costs::{CostRow, Costs, OTHERS, OnNode, Scale, Source, SourceCost, costs
 pub(crate) use costs::{on_node, run_with};
 pub(crate) use job::Ran;
 pub use job::{Application, Cost, Job};
+pub use load::Load;
 pub use source_selector::{SelectedSources, SourceSelector};
 pub use switches::Switches;
 pub(crate) use switches::switches;

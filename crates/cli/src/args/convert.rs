@@ -58,7 +58,7 @@ pub struct Convert {
     #[arg(value_name = "IN", required_unless_present = "list")]
     pub input: Option<PathBuf>,
     /// The file to write. Its name selects the format: `NAME.quell` is a recording, `NAME.toml` a network; `--list` gives the names of the
-    /// other formats. Any other name means netgauge's format.
+    /// other formats. Plain text (`.txt`, `.out`, `.dat`, or no extension) is netgauge's format.
     #[arg(value_name = "OUT", required_unless_present = "list")]
     pub output: Option<PathBuf>,
     /// The format of OUT, if its name does not select it.

@@ -62,7 +62,7 @@ fn at_scale(advice: &Advice, at: usize, scale: &Scale) -> String {
         scale.ranks,
         percent(scale.slowdown_percent, scale.ci95_percent),
         time(scale.base_ns as f64),
-        if scale.supported { "" } else { "  (extrapolated: the recording is too short for that many ranks)" }
+        if scale.supported { "" } else { " (extrapolated: the recording is too short for that many ranks)" }
     );
     let mut sources: Vec<&Source> = advice.sources.iter().collect();
     sources.sort_by(|a, b| b.costs[at].part_percent.total_cmp(&a.costs[at].part_percent));

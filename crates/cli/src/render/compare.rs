@@ -14,6 +14,8 @@ use crate::printer::{one_line, width};
 
 /// With more CPUs, only the names of those that changed are listed.
 const MOST_CPUS: usize = 4;
+/// A narrower terminal has no room for the differences of figures.
+const NARROW: usize = 90;
 
 /// Both sides, which sources changed, what else did, whether it is more than chance, and the distribution of durations.
 pub fn compare(comparison: &Comparison) -> String {
@@ -158,21 +160,25 @@ fn side_line(side: &SideDocument) -> String {
 
 /// A table of figures, each in its own unit.
 fn changes(title: &str, changes: &Changes) -> String {
+    // The interval shows about what the difference does.
+    let is_narrow = usize::from(width()) < NARROW;
     let row = |(column, change): (Column, &Change)| {
         let text = |value: f64| cell(&column, &Value::F64(value));
-        vec![
-            column.title.clone(),
-            text(change.a),
-            text(change.b),
-            text(change.difference),
-            format!("{} … {}", text(change.low), text(change.high)),
-            change.verdict.to_string(),
-        ]
+        let cells = [
+            Some(column.title.clone()),
+            Some(text(change.a)),
+            Some(text(change.b)),
+            (!is_narrow).then(|| text(change.difference)),
+            Some(format!("{} … {}", text(change.low), text(change.high))),
+            Some(change.verdict.to_string()),
+        ];
+        cells.into_iter().flatten().collect()
     };
-    format!(
-        "\n{title}\n{}",
-        table(&["", "a", "b", "b − a", "95 % interval", "verdict"], changes.figures().map(row))
-    )
+    let header: &[&str] = match is_narrow {
+        false => &["", "a", "b", "b − a", "95 % interval", "verdict"],
+        true => &["", "a", "b", "95 % interval of b − a", "verdict"],
+    };
+    format!("\n{title}\n{}", table(header, changes.figures().map(row)))
 }
 
 fn densities(comparison: &Comparison) -> String {

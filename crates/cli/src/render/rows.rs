@@ -8,24 +8,41 @@ use crate::printer::{cut, one_line, width};
 /// Maximum length of a name, in characters.
 const LONGEST_NAME: usize = 40;
 
-/// A table of rows. On a narrow terminal, columns of minor importance are left out.
+/// A table of rows. On a narrow terminal the least important columns are left out, and named below the table.
 pub fn rows<'a, T: Columns + 'a>(rows: impl IntoIterator<Item = &'a T>) -> String {
     let rows: Vec<Vec<Value>> = rows.into_iter().map(Columns::values).collect();
     fitting(&T::columns(), &rows, usize::from(width()))
 }
 
 fn fitting(columns: &[Column], rows: &[Vec<Value>], room: usize) -> String {
-    let shown = |most: Importance| {
-        let wanted =
-            |at: usize| columns[at].importance <= most && (!columns[at].filled || has_value(rows, at));
-        let chosen: Vec<usize> = (0..columns.len()).filter(|&at| wanted(at)).collect();
-        drawn(columns, rows, &chosen)
+    let shown = |at: &usize| {
+        columns[*at].importance <= Importance::Minor && (!columns[*at].filled || has_value(rows, *at))
     };
-    let whole = shown(Importance::Minor);
-    let fits = |text: &str| text.lines().all(|line| line.chars().count() <= room);
-    let key = columns.iter().any(|column| column.importance == Importance::Key);
-    let narrower = [Some(Importance::Usual), key.then_some(Importance::Key)].into_iter().flatten();
-    if fits(&whole) { whole } else { narrower.map(shown).find(|text| fits(text)).unwrap_or(whole) }
+    let mut chosen: Vec<usize> = (0..columns.len()).filter(shown).collect();
+    let mut left_out = Vec::new();
+    let mut text = drawn(columns, rows, &chosen);
+    while text.lines().any(|line| line.chars().count() > room)
+        && let Some(place) = least_important(columns, &chosen)
+    {
+        left_out.push(chosen.remove(place));
+        text = drawn(columns, rows, &chosen);
+    }
+    text + &not_shown(columns, left_out, room)
+}
+
+/// Names the columns that a table of this width has no room for.
+pub fn not_shown(columns: &[Column], mut left_out: Vec<usize>, room: usize) -> String {
+    left_out.sort_unstable();
+    let titles: Vec<&str> = left_out.iter().map(|&at| columns[at].title.as_str()).collect();
+    if titles.is_empty() {
+        return String::new();
+    }
+    format!("Not shown in {room} columns: {}\n", titles.join(", "))
+}
+
+/// The place of the least important column, of equal ones the last; `None` if only the first is left.
+pub fn least_important(columns: &[Column], chosen: &[usize]) -> Option<usize> {
+    (1..chosen.len()).max_by_key(|&place| (columns[chosen[place]].importance, place))
 }
 
 fn has_value(rows: &[Vec<Value>], at: usize) -> bool {

@@ -20,9 +20,12 @@ const MOST_POINTS: usize = 4_000;
 /// Maximum number of CPUs with a plot of their own; the noisiest first.
 const MOST_PLOTS: usize = 2;
 
-/// `show`: facts, a row per CPU, sources, the distribution of detours, when they came, periods.
+/// Noise overheads of systems for parallel programs, in percent: of a Cray XT-4, and of a Linux cluster (Hoefler, Schneider & Lumsdaine, SC 2010).
+const USUAL_PERCENT: [f64; 2] = [0.02, 0.21];
+
+/// `show`: the conclusion, facts, a row per CPU, sources, the distribution of detours, when they came, periods.
 pub fn show(overview: &Overview, attribution: &Attribution, recording: &Recording) -> String {
-    let mut text = heading(overview);
+    let mut text = verdict(overview, attribution) + &heading(overview);
     if recording.manifest.method == Method::Kernel {
         return text + &sources::by_source(attribution);
     }
@@ -48,6 +51,28 @@ pub fn show(overview: &Overview, attribution: &Attribution, recording: &Recordin
         text += &time_line(trace);
     }
     text + &periods(&overview.cpus)
+}
+
+/// How much noise there is, compared with other systems, and which source has most of it.
+fn verdict(overview: &Overview, attribution: &Attribution) -> String {
+    let sum = |of: fn(&CpuOverview) -> u64| overview.cpus.iter().map(of).fold(0, u64::saturating_add) as f64;
+    let (noise, observed) = (sum(|cpu| cpu.noise_ns), sum(|cpu| cpu.observed_ns));
+    if observed <= 0.0 {
+        return String::new();
+    }
+    let percent = 100.0 * noise / observed;
+    let [least, most] = USUAL_PERCENT;
+    let compared = match percent {
+        _ if percent < least => "less than",
+        _ if percent <= most => "as much as",
+        _ => "more than",
+    };
+    let sources = attribution.sources.iter().flatten().filter(|row| !row.own);
+    let first = sources.max_by_key(|row| row.in_detours_ns).filter(|row| row.in_detours_ns > Some(0));
+    let who = first.map_or_else(String::new, |row| format!(", mostly {}", one_line(&row.source)));
+    format!(
+        "noise takes {percent:.3} % of the CPUs' time{who}: {compared} systems for parallel programs have ({least} – {most} %)\n"
+    )
 }
 
 /// What was recorded, and its warnings.

@@ -8,7 +8,7 @@ use quell_recording::columns::{Columns, Importance, Unit};
 use quell_recording::mpi_log::{OTHER_RANKS, OWN_THREADS};
 
 use super::plots::{self, Scale, Series};
-use super::rows::cell;
+use super::rows::{cell, least_important, not_shown};
 use super::table::{aligned, time};
 use crate::printer::{one_line, width};
 
@@ -24,6 +24,8 @@ const MOST_PATHS: usize = 12;
 const LEAST_NAME: usize = 16;
 /// Spacing between two columns of a table.
 const BETWEEN: usize = 3;
+/// Minimum share of the run time by which the rank with most work exceeds the mean, to be reported.
+const LEAST_IMBALANCE: f64 = 0.02;
 const OWN_WORK: &str = "the program's own work";
 
 /// A summary of the run, its sources, ranks, and places in the program.
@@ -31,9 +33,10 @@ pub fn tracked(tracked: &Tracked) -> String {
     let mut text = extent(tracked);
     if tracked.compensated_runtime_by_source_ns.is_empty() {
         text += "\nThe archive has no noise counters, so the effect of noise on this run is unknown.\n`quell trace` records them as root or with the privileges for eBPF.\n";
-        return text + &busiest(&tracked.paths);
+        return text + &imbalance(tracked) + &busiest(&tracked.paths);
     }
     text += &effect(tracked);
+    text += &imbalance(tracked);
     text += &tracked.eager_limits.iter().map(eager_limit).collect::<String>();
     if tracked.ranks.iter().all(|rank| rank.local_ns == 0 && rank.accumulated_ns == 0) {
         return text + "\nThe noise counters in the archive stayed at zero.\n" + &busiest(&tracked.paths);
@@ -83,6 +86,24 @@ fn begin_and_end(tracked: &Tracked) -> String {
         calls.iter().filter(|(_, ns)| *ns > 0).map(|(call, ns)| format!("{} in {call}", time(*ns as f64)));
     let parts: Vec<String> = parts.collect();
     if parts.is_empty() { String::new() } else { format!(", of it {}", parts.join(" and ")) }
+}
+
+/// What more work of one rank than of the others costs, if it is a share of the run that counts.
+fn imbalance(tracked: &Tracked) -> String {
+    let most = tracked.ranks.iter().max_by_key(|rank| rank.work_ns);
+    let Some(most) = most.filter(|_| tracked.ranks.len() > 1) else { return String::new() };
+    let mean = tracked.ranks.iter().map(|rank| rank.work_ns).sum::<i64>() / tracked.ranks.len() as i64;
+    let more = most.work_ns - mean;
+    if more as f64 <= LEAST_IMBALANCE * tracked.runtime_ns as f64 {
+        return String::new();
+    }
+    format!(
+        "work is uneven: rank {} works {}, {} in the mean; shared evenly, the run could be up to {} shorter\n",
+        most.rank,
+        time(most.work_ns as f64),
+        time(mean as f64),
+        time(more as f64)
+    )
 }
 
 fn effect(tracked: &Tracked) -> String {
@@ -246,19 +267,18 @@ fn places(mut all: Vec<&TrackedPath>, without: &[&str]) -> String {
     format!("\nPlaces in the program, over all ranks{fewer}\n{}", fitting(&all, without, place))
 }
 
-/// A table that fits the terminal: `name` formats the first cell of a row for a given number of columns. Narrow terminals leave out columns
-/// of minor importance.
+/// A table that fits the terminal: `name` formats the first cell of a row for a given number of columns. Narrow terminals leave out the least
+/// important columns.
 fn fitting<T: Columns>(rows: &[&T], without: &[&str], name: impl Fn(&T, usize) -> String) -> String {
     let columns = T::columns();
     let cells = |row: &&T| -> Vec<String> {
         columns.iter().zip(row.values()).map(|(column, value)| cell(column, &value)).collect()
     };
     let cells: Vec<Vec<String>> = rows.iter().map(cells).collect();
-    let chosen = |most: Importance| -> Vec<usize> {
-        let wanted =
-            |at: &usize| columns[*at].importance <= most && !without.contains(&columns[*at].field.as_str());
-        (1..columns.len()).filter(wanted).collect()
+    let wanted = |at: &usize| {
+        columns[*at].importance <= Importance::Minor && !without.contains(&columns[*at].field.as_str())
     };
+    let mut chosen: Vec<usize> = (0..columns.len()).filter(wanted).collect();
     let wide = |&at: &usize| {
         let cells = cells.iter().map(|row| row[at].chars().count());
         cells.chain([columns[at].title.chars().count()]).max().unwrap_or(0) + BETWEEN
@@ -266,15 +286,22 @@ fn fitting<T: Columns>(rows: &[&T], without: &[&str], name: impl Fn(&T, usize) -
     // The columns that are left for the first cell.
     let room =
         |chosen: &[usize]| usize::from(width()).saturating_sub(chosen.iter().map(wide).sum::<usize>() + 2);
-    let least = rows.iter().map(|row| name(row, LEAST_NAME).chars().count()).max().unwrap_or(0);
-    let all = chosen(Importance::Minor);
-    let chosen = if room(&all) >= least { all } else { chosen(Importance::Usual) };
-    let room = room(&chosen).max(LEAST_NAME);
-    let header: Vec<&str> = [0].iter().chain(&chosen).map(|&at| columns[at].title.as_str()).collect();
+    let names = rows.iter().map(|row| name(row, LEAST_NAME).chars().count());
+    let least = names.chain([columns[0].title.chars().count()]).max().unwrap_or(0);
+    let mut left_out = Vec::new();
+    while room(&chosen[1..]) < least
+        && let Some(place) = least_important(&columns, &chosen)
+    {
+        left_out.push(chosen.remove(place));
+    }
+    let chosen = &chosen[1..];
+    let room = room(chosen).max(LEAST_NAME);
+    let header: Vec<&str> = [0].iter().chain(chosen).map(|&at| columns[at].title.as_str()).collect();
     let named = rows.iter().zip(&cells).map(|(row, cells)| {
         [name(row, room)].into_iter().chain(chosen.iter().map(|&at| cells[at].clone())).collect()
     });
-    aligned(&header, named, |at| at > 0 && !matches!(columns[chosen[at - 1]].unit, Unit::Words | Unit::Name))
+    let right = |at: usize| at > 0 && !matches!(columns[chosen[at - 1]].unit, Unit::Words | Unit::Name);
+    aligned(&header, named, right) + &not_shown(&columns, left_out, usize::from(width()))
 }
 
 /// A place in at most `room` columns; the innermost region and the function of the call site are kept longest.

@@ -42,7 +42,7 @@ fn convert(args: &Request<'_>, printer: Printer) -> anyhow::Result<()> {
         return network::convert(args, printer);
     }
     let mut input = read(args.input, printer)?;
-    let target = Target::from_request(args);
+    let target = Target::from_request(args)?;
     if let Some(cpu) = args.cpu.map(Cpu) {
         keep_cpu(&mut input, cpu, args)?;
     }

@@ -13,7 +13,7 @@ use rand_pcg::Pcg64;
 use rayon::prelude::*;
 use serde_json::json;
 
-use crate::args::GenerateFleet;
+use crate::args::{FaultScenario, GenerateFleet};
 use crate::outcome::Outcome;
 use crate::printer::Printer;
 use crate::progress::Step;
@@ -40,12 +40,8 @@ pub fn run(args: &GenerateFleet, printer: Printer) -> anyhow::Result<Outcome> {
     let step = Step::new(printer, "generate", Some(args.nodes));
     let done = std::sync::atomic::AtomicU64::new(0);
     let write = |index: u64| -> anyhow::Result<Option<serde_json::Value>> {
-        let name = format!("node{index:05}");
-        let way = scenario_of(args, index);
-        // The random streams of nodes must not overlap: each node has a seed of its own.
-        let mut draws = Pcg64::seed_from_u64(args.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ index);
-        let node = Node::draw(args, way, &mut draws);
-        write_node(args, &name, &node, &mut draws, &args.output.join(format!("{name}.quell")))?;
+        let name = name(index);
+        let way = one(args, index, &args.output.join(format!("{name}.quell")))?;
         step.reach(done.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1);
         Ok(way.map(|way| json!({ "node": name, "way": way })))
     };
@@ -56,8 +52,23 @@ pub fn run(args: &GenerateFleet, printer: Printer) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
+/// Writes the recording of one node, and returns its fault.
+pub fn one(args: &GenerateFleet, index: u64, output: &Path) -> anyhow::Result<Option<FaultScenario>> {
+    let way = scenario_of(args, index);
+    // The random streams of nodes must not overlap: each node has a seed of its own.
+    let mut draws = Pcg64::seed_from_u64(args.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ index);
+    let node = Node::draw(args, way, &mut draws);
+    write_node(args, &name(index), &node, &mut draws, output)?;
+    Ok(way)
+}
+
+/// The name of a node.
+pub fn name(index: u64) -> String {
+    format!("node{index:05}")
+}
+
 /// Nodes with a fault are evenly spaced; the faults alternate.
-fn scenario_of(args: &GenerateFleet, index: u64) -> Option<crate::args::FaultScenario> {
+fn scenario_of(args: &GenerateFleet, index: u64) -> Option<FaultScenario> {
     let ill = (0..args.ill).find(|turn| turn * args.nodes / args.ill + args.nodes / args.ill / 2 == index)?;
     args.ways.get(ill as usize % args.ways.len().max(1)).copied()
 }

@@ -58,8 +58,14 @@ impl Job {
     }
 }
 
-/// Simulates the run and writes the archive.
+/// Simulates the run, writes the archive, and prints what is known of it.
 pub fn run(args: &GenerateRun, printer: Printer) -> anyhow::Result<Outcome> {
+    printer.json(&write(args)?)?;
+    Ok(Outcome::Done)
+}
+
+/// Simulates the run and writes the archive.
+pub fn write(args: &GenerateRun) -> anyhow::Result<serde_json::Value> {
     if args.ranks == 0 || args.detour >= args.period || args.quantum == Nanos::ZERO {
         return Err(
             Usage("--ranks and --quantum must be above 0, and --detour below --period".to_owned()).into()
@@ -101,13 +107,12 @@ pub fn run(args: &GenerateRun, printer: Printer) -> anyhow::Result<Outcome> {
         writer.close(location)?;
     }
     writer.finish()?;
-    printer.json(&json!({
+    Ok(json!({
         "schema": "quell.generate-run/1",
         "runtime_ns": end,
         "quiet_runtime_ns": args.phases * (job.quantum + job.sync),
         "events": events,
-    }))?;
-    Ok(Outcome::Done)
+    }))
 }
 
 fn clock(args: &GenerateRun) -> anyhow::Result<Option<ProgressClock>> {

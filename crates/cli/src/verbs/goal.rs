@@ -6,6 +6,7 @@ mod list;
 mod make;
 
 pub use list::PatternList;
+pub use make::build;
 
 use crate::args::{Goal, GoalVerb};
 use crate::outcome::Outcome;

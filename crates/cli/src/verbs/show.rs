@@ -26,8 +26,11 @@ pub fn run(args: &Show, printer: Printer) -> anyhow::Result<Outcome> {
         let step = Step::long(printer, "read", Some(1));
         request::shown(&args.options, &mut |text| printer.warn(text), &|done, all| step.go_on(done, all))?
     };
+    if args.json {
+        printer.json_text(&request::json(shown, args.options.by)?)?;
+        return Ok(Outcome::Done);
+    }
     let text = match &shown {
-        _ if args.json => request::json(shown, args.options.by)? + "\n",
         Shown::Many(hosts) => many(hosts, args),
         Shown::One(one) => self::one(&one.0, &one.1, &one.2, args.options.by),
     };

@@ -6,6 +6,7 @@ mod support;
 
 mod advise;
 mod convert;
+mod example;
 mod fleet;
 mod goal;
 mod hosts;

@@ -47,7 +47,7 @@ fn refusals_are_one_clear_error() {
     let ours = format!("\"version\": {}", quell_recording::FORMAT_VERSION);
     let newer = manifest.replacen(&ours, "\"version\": 7", 1);
     fs_err::write(folder.join("newer.quell/manifest.json"), newer).unwrap();
-    let cases: [&[&str]; 28] = [
+    let cases: [&[&str]; 34] = [
         &["show", "nothing.quell"],
         &["show", "empty.quell"],
         &["show", "newer.quell"],
@@ -76,6 +76,12 @@ fn refusals_are_one_clear_error() {
         &["bench", "halo", "-n", "2", "--leave", "2"],
         &["bench", "loggp", "-n", "1"],
         &["bench", "show", "."],
+        &["record", "./prog"],
+        &["simulate", "a.quell"],
+        &["simulate", "."],
+        &["convert", "a.quell", "out.json"],
+        &["predict", "a.quell", "-o", "out.json"],
+        &["bench-nod"],
     ];
     let printed = cases.map(|args| {
         let text = transcript(folder, args);

@@ -124,18 +124,23 @@ function cpusCalled(cpus) {
     return /^\d+$/.test(cpus) ? `CPU ${cpus}` : `CPUs ${clean(cpus)}`;
 }
 
-/** All sections of the advice, in order. */
-function adviceSections(advice) {
+/** The conclusion in a sentence. */
+function verdictOf(advice) {
+    return paragraph(
+        ownSentence(advice.verdict).replace(/^./u, (first) => first.toUpperCase()),
+        "lead",
+    );
+}
+
+/** All sections of the advice, in order. The page begins with its verdict; an excerpt has it in its first section. */
+function adviceSections(advice, isExcerpt) {
     return element(
         "div",
         {},
         section(
             "advice",
             "Who causes it",
-            paragraph(
-                ownSentence(advice.verdict).replace(/^./u, (first) => first.toUpperCase()),
-                "lead",
-            ),
+            isExcerpt ? verdictOf(advice) : null,
             paragraph(jobOf(advice)),
             splitFigure(advice),
         ),

@@ -55,7 +55,7 @@ pub(super) fn sniff_bytes(bytes: &[u8]) -> Result<Option<Readable>, String> {
     }
 }
 
-/// The format by the first line that identifies it; a file with only comments is netgauge output from a noise-free node.
+/// The format by the first line that identifies it; a file with only netgauge's comments is from a noise-free node.
 pub(super) fn sniff(text: &str) -> Result<Readable, String> {
     let mut comments = false;
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
@@ -72,7 +72,11 @@ pub(super) fn sniff(text: &str) -> Result<Readable, String> {
         }
         comments = true;
     }
-    if comments { Ok(Readable::Netgauge) } else { Err("the file is empty".into()) }
+    match comments {
+        true if text.contains("elfish") => Ok(Readable::Netgauge),
+        true => Err(format!("it has only comments, and none that a tool writes; {}", known())),
+        false => Err("the file is empty".into()),
+    }
 }
 
 fn read_comment(comment: &str) -> Result<Option<Readable>, String> {

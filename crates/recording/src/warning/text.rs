@@ -17,6 +17,10 @@ impl Display for Warning {
                 f,
                 "CPU {cpu} went offline or was closed to quell during the run: its recording ends there"
             ),
+            Self::CpuTaken { cpu, percent } => write!(
+                f,
+                "other programs had CPU {cpu} for {percent:.0} % of the time; measure on an idle node to see the system's own noise"
+            ),
             Self::Stopped { times } => {
                 let times = if *times == 1 { "once".to_owned() } else { format!("{times} times") };
                 write!(f, "quell was stopped {times} during the run (SIGSTOP): it saw nothing then, and those gaps count as its own")

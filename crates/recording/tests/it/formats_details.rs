@@ -248,6 +248,7 @@ fn netgauges_comments_are_understood() {
         assert_eq!(found(none).manifest.threshold_ns, None, "{none}");
     }
     refused("# Benchmark Method: other\n10 5\n", "it holds netgauge's `other` rows");
+    refused("# hello\n", "it has only comments");
 }
 
 #[test]

@@ -7,6 +7,7 @@ use quell_recording::{Method, Nanos, Recording, State, Warning, formats, whole_f
 use quell_sim::Model;
 
 use quell_analysis::attribution::JoinedRecording;
+use quell_analysis::overview::busiest;
 use quell_analysis::predict::NodeNoise;
 use quell_analysis::whatif::AttributedNoise;
 
@@ -102,6 +103,9 @@ pub fn limits(recording: &Recording) -> Vec<Warning> {
     let rows = manifest.lost();
     if rows > 0 && !limits.iter().any(|limit| matches!(limit, Warning::RowsLost { .. })) {
         limits.push(Warning::RowsMissing { rows });
+    }
+    if manifest.method == Method::Detour {
+        limits.extend(busiest(&recording.traces));
     }
     limits
 }

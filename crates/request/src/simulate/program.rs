@@ -69,8 +69,15 @@ pub fn read(path: &Path, warn: &mut dyn FnMut(&str)) -> anyhow::Result<(Schedule
 /// Opens a file at its start, and detects its format from the first bytes.
 ///
 /// # Errors
-/// If it cannot be read.
+/// [`Usage`] for a folder; if it cannot be read.
 pub fn open(path: &Path) -> anyhow::Result<(Format, impl BufRead + use<>)> {
+    if path.is_dir() {
+        let text = match path.join("manifest.json").is_file() {
+            true => "a recording, not a schedule: give it as --noise, with a schedule or with --pattern NAME",
+            false => "a folder, not a schedule",
+        };
+        return Err(Usage(format!("{} is {text}", path.display())).into());
+    }
     let mut file = fs_err::File::open(path)?;
     let mut head = Vec::new();
     file.by_ref().take(8).read_to_end(&mut head)?;

@@ -44,7 +44,7 @@ fn clocks(nodes: &[NodeNoise]) -> Clocks {
 
 /// (number of runs, phases of each) of a scale and of its resampled runs.
 fn planned(divisor: u64) -> ((u64, u64), Option<(u64, u64)>) {
-    let scale = scale(&options(4, divisor), &messages("barrier", 1), 4).unwrap();
+    let scale = scale(&options(4, divisor), &messages("barrier", 1), 4, 0).unwrap();
     assert_eq!((scale.ranks, scale.events), (4, BARRIER));
     let of = |runs: &Runs| (runs.count, runs.phases);
     (of(&scale.runs), scale.resampled.as_ref().map(of))
@@ -59,17 +59,31 @@ fn a_scale_runs_what_it_can_afford() {
     assert_eq!(planned(30_000), ((17, 1), Some((40, 1))));
     // 20,000 events are 714 phases.
     assert_eq!(planned(3_000), ((20, 8), Some((40, 13))));
-    // 909 events are 32 phases, which leaves eight runs; 895 leave seven.
+    // 909 events are 32 phases, which leaves eight runs; 895 would leave seven, and an interval needs eight.
     assert_eq!(planned(66_000), ((8, 1), Some((24, 1))));
-    assert_eq!(planned(67_000), ((7, 1), None));
+    assert_eq!(planned(67_000), ((8, 1), Some((21, 1))));
+    // An interval may cost five times as much as the scale: 448 events are 16 phases, 447 are fewer.
+    assert_eq!(planned(669_000), ((8, 1), Some((8, 1))));
+    assert_eq!(planned(670_000), ((1, 1), None));
     assert_eq!(planned(u64::MAX), ((1, 1), None));
+}
+
+#[test]
+fn noise_costs_by_the_detours_that_a_rank_passes_in_a_phase() {
+    let options = options(4, 1);
+    assert_eq!(noise_ps(&[node(&[0])], &options), NOISE_PS);
+    // One a millisecond, and a phase takes 1 ms and the longest of them.
+    assert_eq!(noise_ps(&[node(&[500_000])], &options), NOISE_PS + DETOUR_PS * 3 / 2);
+    let barrier = Messages { rules: Rules::Call, ..messages("barrier", 1) };
+    let phases = |rank_ps| scale(&options, &barrier, 1 << 20, rank_ps).unwrap().runs.all();
+    assert!(phases(NOISE_PS) > 4 * phases(40 * NOISE_PS), "more noise, fewer phases");
 }
 
 #[test]
 fn resampled_runs_can_be_declined_and_limited() {
     let resampled = |replicates| {
         let options = Options { replicates, ..options(4, 1) };
-        scale(&options, &messages("barrier", 1), 4).unwrap().resampled.map(|runs| runs.count)
+        scale(&options, &messages("barrier", 1), 4, 0).unwrap().resampled.map(|runs| runs.count)
     };
     assert_eq!([0, 1, 9, 41].map(resampled), [None, Some(1), Some(9), Some(40)]);
 }
@@ -77,22 +91,22 @@ fn resampled_runs_can_be_declined_and_limited() {
 #[test]
 fn all_events_of_a_scale_are_counted() {
     let (options, messages) = (options(4, 1), messages("barrier", 1));
-    let all = scale(&options, &messages, 4).unwrap();
+    let all = scale(&options, &messages, 4, 0).unwrap();
     assert_eq!((all.runs.all(), all.silent_phases(), all.longer()), (1_000, 50, 20.0));
     let phases = 1_000 + 40_000 + 50;
     assert_eq!(all.all_events(), phases * BARRIER);
-    assert_eq!(cost_ns(&options, &messages).unwrap(), phases * BARRIER * 50);
-    let few = Options { effort_divisor: 67_000, ..options.clone() };
-    let few = scale(&few, &messages, 4).unwrap();
-    assert_eq!((few.all_events(), few.longer()), ((7 + 1) * BARRIER, 1.0));
+    assert_eq!(cost_ns(&[], &options, &messages).unwrap(), phases * BARRIER * 50);
+    let few = Options { effort_divisor: 670_000, ..options.clone() };
+    let few = scale(&few, &messages, 4, 0).unwrap();
+    assert_eq!((few.all_events(), few.longer()), ((1 + 1) * BARRIER, 1.0));
     let in_step = Options { sync: SyncMode::Phase, ..options };
-    let in_step = scale(&in_step, &messages, 4).unwrap();
+    let in_step = scale(&in_step, &messages, 4, 0).unwrap();
     assert_eq!((in_step.runs.all(), in_step.silent_phases()), (1_000, 1), "each phase is a run of its own");
 }
 
 #[test]
 fn a_phase_of_too_many_messages_is_refused() {
-    let error = scale(&options(1 << 20, 1), &messages("alltoall", 1), 1 << 20).err().unwrap();
+    let error = scale(&options(1 << 20, 1), &messages("alltoall", 1), 1 << 20, 0).err().unwrap();
     assert!(matches!(error, PredictError::TooLarge { ranks: 1_048_576, most: 500_000_000, .. }), "{error:?}");
 }
 
@@ -103,7 +117,7 @@ fn a_phase_without_noise_is_its_work_and_its_messages() {
         let clocks = clocks(&[node(&[0])]);
         // Two rounds of a message of a byte.
         let barrier = messages("barrier", 1);
-        let one = scale(&options, &barrier, 4).unwrap();
+        let one = scale(&options, &barrier, 4, 0).unwrap();
         let expected = (WORK + 2 * MESSAGE) as f64;
         assert_eq!(engine(&options, &barrier).silent(&one).unwrap(), expected);
         for number in [0, 3] {
@@ -112,7 +126,7 @@ fn a_phase_without_noise_is_its_work_and_its_messages() {
         }
         // One round of a message of 101 bytes, at 6 ns for each further one.
         let reduce = messages("allreduce-recursive-doubling", 101);
-        let one = scale(&options, &reduce, 2).unwrap();
+        let one = scale(&options, &reduce, 2, 0).unwrap();
         assert_eq!(engine(&options, &reduce).silent(&one).unwrap(), (WORK + MESSAGE + 600) as f64);
     }
 }
@@ -122,7 +136,7 @@ fn a_phase_without_noise_is_its_work_and_its_messages() {
 fn the_mean_phase_grows_by_the_noise_that_strikes_it() {
     let options = Options { sync: SyncMode::Phase, ..options(1, 1) };
     let (barrier, clocks) = (messages("barrier", 1), clocks(&[node(&[100_000])]));
-    let one = scale(&options, &barrier, 1).unwrap();
+    let one = scale(&options, &barrier, 1, 0).unwrap();
     let run = engine(&options, &barrier).run(&one, &one.runs, &clocks, 0).unwrap();
     // A quantum of a millisecond meets one detour, or two if it begins up to 100 us before one or within one.
     assert!((1_100_000.0..1_120_000.0).contains(&run), "{run}");
@@ -159,7 +173,7 @@ fn ranks_are_placed_node_after_node() {
 #[test]
 fn a_point_is_the_mean_of_its_runs() {
     let options = options(4, 3_000);
-    let scale = scale(&options, &messages("barrier", 1), 4).unwrap();
+    let scale = scale(&options, &messages("barrier", 1), 4, 0).unwrap();
     let support = Support::from_nodes(&[node(&[0])], &options);
     let mut sample = Sample {
         silent_ns: 80.4,
@@ -181,7 +195,7 @@ fn a_point_is_the_mean_of_its_runs() {
 fn each_scale_has_its_own_number_of_resampled_runs() {
     let (nodes, barrier) = ([node(&[50_000, 20_000])], messages("barrier", 1));
     let options = Options { effort_divisor: 66_000, ..Options::new(vec![2, 4]) };
-    let scales = [2, 4].map(|ranks| scale(&options, &barrier, ranks).unwrap());
+    let scales = [2, 4].map(|ranks| scale(&options, &barrier, ranks, 0).unwrap());
     let counts = scales.each_ref().map(|scale| scale.resampled.as_ref().unwrap().count);
     assert_eq!(counts, [40, 24]);
     let engine = engine(&options, &barrier);

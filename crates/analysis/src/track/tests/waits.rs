@@ -376,3 +376,90 @@ fn a_receive_from_anybody_that_ends_too_far_ahead_takes_its_turn_where_it_ends()
     assert!(!tracked.findings.broken(), "{:?}", tracked.findings);
     assert_eq!(compensated(&tracked), [1500, 1500]);
 }
+
+#[test]
+fn work_and_time_in_calls_are_apart() {
+    let mut run = Made::new(2, &["tick"]);
+    run.at(0, 0, What::Enter(0)).noise(0, 100, 20).sends(0, [100, 110], 1, 0).at(0, 200, What::Leave(0));
+    run.at(1, 0, What::Enter(0)).receives(1, [50, 130], 0, 0).at(1, 130, What::Leave(0));
+    let parts = run.track().ranks.into_iter().map(|rank| (rank.work_ns, rank.in_calls_ns));
+    assert_eq!(parts.collect::<Vec<_>>(), [(170, 10), (50, 80)]);
+}
+
+/// Noise that strikes a rank before the end of its last call.
+fn strike(run: &mut Made, rank: usize, time_ns: u64, total_ns: u64) {
+    let last = run.events[rank].len() - 1;
+    run.events[rank].insert(last, Event { time_ns, what: What::Noise { source: 0, total_ns } });
+}
+
+#[test]
+fn noise_in_the_call_of_a_sender_delays_its_receiver() {
+    let mut run = run(2);
+    // A message usually takes 10.
+    run.sends(0, [100, 105], 1, 0).receives(1, [50, 110], 0, 0);
+    run.sends(0, [1_000, 2_100], 1, 0).receives(1, [990, 2_105], 0, 0);
+    strike(&mut run, 0, 2_100, 1_000);
+    let tracked = run.track();
+    assert_eq!(compensated(&tracked), [1_100, 1_105]);
+    assert_eq!((tracked.ranks[1].amplified_ns, tracked.ranks[0].absorbed_ns), (1_000, 0));
+
+    // Without noise of its sender, a message that takes as long is just slow.
+    let mut run = self::run(2);
+    run.sends(0, [100, 105], 1, 0).receives(1, [50, 110], 0, 0);
+    run.sends(0, [1_000, 2_100], 1, 0).receives(1, [990, 2_105], 0, 0);
+    assert_eq!(compensated(&run.track()), [2_100, 2_105]);
+}
+
+#[test]
+fn noise_in_the_call_of_a_receiver_delays_a_sender_that_waits_for_it() {
+    let mut run = run(2);
+    let exchange = |run: &mut Made, [sent, left]: [u64; 2], receives: [u64; 2]| {
+        run.at(0, sent, What::Enter(1)).at(0, sent, send(1, 0)).at(0, left, What::Leave(1));
+        run.receives(1, receives, 0, 0);
+    };
+    exchange(&mut run, [100, 120], [110, 115]);
+    exchange(&mut run, [1_000, 2_110], [1_010, 2_105]);
+    strike(&mut run, 1, 2_105, 1_000);
+    assert_eq!(compensated(&run.track_with_limit(1)), [1_110, 1_105]);
+}
+
+#[test]
+fn ranks_that_wait_for_each_others_noise_go_on() {
+    let mut run = run(2);
+    for begin in [0_u64, 1_000, 2_000] {
+        for rank in 0..2_u32 {
+            let other = 1 - rank;
+            run.at(rank, begin, What::Enter(2)).at(rank, begin + 1, send(other, 0));
+            run.at(rank, begin + 700 + 10 * u64::from(rank), received(other, 0, BLOCKING));
+            run.at(rank, begin + 700 + 10 * u64::from(rank), What::Leave(2));
+            strike(&mut run, rank as usize, begin + 600, (begin + 1) * u64::from(rank));
+        }
+    }
+    let tracked = run.track();
+    assert_eq!(tracked.findings.receives_without_send, 0);
+    assert!(compensated(&tracked).iter().all(|end| (0..=2_710).contains(end)), "{:?}", compensated(&tracked));
+}
+
+#[test]
+fn noise_of_either_end_delays_a_message_that_needs_both() {
+    let mut run = run(2);
+    let exchange = |run: &mut Made, [sent, left]: [u64; 2], receives: [u64; 2]| {
+        let us = |time: u64| 1_000 * time;
+        run.at(0, us(sent), What::Enter(1)).at(0, us(sent), send(1, 0)).at(0, us(left), What::Leave(1));
+        run.receives(1, receives.map(us), 0, 0);
+    };
+    // The receiver was there before: it is no cause of the sender's call, but has to answer.
+    exchange(&mut run, [100, 120], [90, 115]);
+    exchange(&mut run, [1_000, 2_110], [990, 2_105]);
+    strike(&mut run, 1, 2_105_000, 1_000_000);
+    assert_eq!(compensated(&run.track_with_limit(1)), [1_110_000, 1_105_000]);
+    // Below the limit nothing waits for the receiver.
+    assert_eq!(compensated(&run.track_with_limit(1_000)), [2_110_000, 1_105_000]);
+
+    let mut run = self::run(2);
+    // The sender was there before, and is struck before it can answer.
+    exchange(&mut run, [100, 120], [110, 125]);
+    exchange(&mut run, [1_000, 2_110], [1_010, 2_115]);
+    strike(&mut run, 0, 2_105_000, 1_000_000);
+    assert_eq!(compensated(&run.track_with_limit(1)), [1_110_000, 1_115_000]);
+}

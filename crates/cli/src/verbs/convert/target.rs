@@ -3,8 +3,12 @@
 use quell_recording::formats::{Format, catalogue};
 use quell_recording::{Method, Recording};
 
+use quell_request::Usage;
+
 use super::Request;
-use crate::args::FormatName;
+
+/// Extensions of plain text, which is netgauge's format.
+const TEXT: [&str; 3] = ["txt", "out", "dat"];
 
 /// The format to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,17 +21,38 @@ pub(super) enum Target {
 }
 
 impl Target {
-    /// Selected by `--to`, or by the extension of the name; netgauge's format by default.
-    pub fn from_request(request: &Request<'_>) -> Self {
+    /// Selected by `--to`, or by the extension of the name; netgauge's format for text and for a name without an extension.
+    ///
+    /// # Errors
+    /// [`Usage`] for an extension that selects none.
+    pub fn from_request(request: &Request<'_>) -> Result<Self, Usage> {
+        if let Some(to) = request.to {
+            return Ok(Self::named(to.word()));
+        }
         let name = request.output.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        if request.to.is_none() && name.ends_with(".quell") {
-            return Self::Recording;
+        if name.ends_with(".quell") {
+            return Ok(Self::Recording);
         }
         let ends = |format: &&catalogue::About| {
             format.extensions.iter().any(|end| name.strip_suffix(end).is_some_and(|stem| stem.ends_with('.')))
         };
-        let reported = catalogue::FORMATS.iter().find(ends).and_then(|format| format.written);
-        Self::named(request.to.map_or(reported.unwrap_or("netgauge"), FormatName::word))
+        if let Some(word) = catalogue::FORMATS.iter().find(ends).and_then(|format| format.written) {
+            return Ok(Self::named(word));
+        }
+        match request.output.extension() {
+            Some(other) if !TEXT.iter().any(|text| other == *text) => {
+                let known = catalogue::FORMATS.iter().filter(|format| format.written.is_some());
+                let known: Vec<_> =
+                    known.flat_map(|format| format.extensions).map(|end| format!(".{end}")).collect();
+                Err(Usage(format!(
+                    "{}: no format has the extension `.{}`: use .quell, {} or .txt (netgauge), or name the format with --to",
+                    request.output.display(),
+                    other.display(),
+                    known.join(", ")
+                )))
+            }
+            _ => Ok(Self::File(Format::Netgauge)),
+        }
     }
 
     fn named(word: &str) -> Self {

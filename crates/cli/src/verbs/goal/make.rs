@@ -2,7 +2,7 @@
 
 use quell_sim::goal::{Format, Schedule, ScheduleBuilder};
 use quell_sim::loggops::{Program as _, Shape};
-use quell_sim::pattern::{UnrollTo, unroll};
+use quell_sim::pattern::{AnyPattern, Steps, UnrollTo, unroll};
 
 use crate::args::GoalMake;
 use crate::outcome::Outcome;
@@ -24,7 +24,7 @@ pub fn run(args: &GoalMake, printer: Printer) -> anyhow::Result<Outcome> {
         "{} operations and {} dependencies: about {about}",
         count.operations, count.dependencies
     ));
-    let schedule = build(&named)?;
+    let schedule = build(&named.steps)?;
     let written = write(&schedule, format, &args.target.output)?;
     printer.status(&format!(
         "{} holds {}: {}",
@@ -56,9 +56,10 @@ fn count(named: &Named) -> anyhow::Result<Count> {
     )
 }
 
-fn build(named: &Named) -> anyhow::Result<Schedule> {
-    let mut builder = Building(ScheduleBuilder::new(named.steps.ranks()));
-    match unroll(&named.steps, &mut builder) {
+/// The schedule of a pattern.
+pub fn build(steps: &Steps<AnyPattern>) -> anyhow::Result<Schedule> {
+    let mut builder = Building(ScheduleBuilder::new(steps.ranks()));
+    match unroll(steps, &mut builder) {
         Ok(()) => Ok(builder.0.finish()?),
         Err(never) => match never {},
     }
