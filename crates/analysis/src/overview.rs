@@ -64,7 +64,7 @@ pub struct CpuOverview {
     #[column(title = "noise %", precision = 4)]
     pub overhead_percent: f64,
     /// The shortest detour that the probe can distinguish from its own loop.
-    #[column]
+    #[column(minor)]
     pub resolution_ns: Option<f64>,
     /// Number of detours.
     #[column]
@@ -73,10 +73,10 @@ pub struct CpuOverview {
     #[column(title = "per s", precision = 1)]
     pub rate_per_s: f64,
     /// Shortest detour (zero if there is none, like all the durations that follow).
-    #[column(title = "min", zero)]
+    #[column(title = "min", zero, minor)]
     pub min_ns: u64,
     /// Mean duration.
-    #[column(title = "mean", zero)]
+    #[column(title = "mean", zero, minor)]
     pub mean_ns: f64,
     /// Median duration.
     #[column(title = "p50", zero)]

@@ -31,8 +31,7 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
         let blocked = self.missing(location);
         self.places[location as usize].blocked = blocked;
         if blocked.is_some() {
-            // It may wait for those who wait to see how it continues.
-            self.notify_all_watchers(location);
+            self.notify_of_block(location);
             return false;
         }
         let Some(call) = self.places[location as usize].call.take() else { return true };
@@ -122,9 +121,16 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
         Some(Blocked::Noise(other))
     }
 
-    /// Wakes all that wait to see how this location continues.
-    fn notify_all_watchers(&mut self, location: u32) {
-        for (watcher, _) in std::mem::take(&mut self.places[location as usize].watchers) {
+    /// Wakes those that wait for the noise of this location: it may wait for one of them. Those that wait for its receives must stay, or two
+    /// that wait for each other's would wake each other for ever.
+    fn notify_of_block(&mut self, location: u32) {
+        let watchers = std::mem::take(&mut self.places[location as usize].watchers);
+        let for_noise = |(watcher, _): &(u32, i64)| {
+            self.places[*watcher as usize].blocked == Some(Blocked::Noise(location))
+        };
+        let (woken, stay): (Vec<_>, Vec<_>) = watchers.into_iter().partition(for_noise);
+        self.places[location as usize].watchers = stay;
+        for (watcher, _) in woken {
             self.wake(Some(watcher));
         }
     }

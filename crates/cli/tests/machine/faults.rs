@@ -64,7 +64,7 @@ struct Reference {
 fn program() -> Command {
     let program = std::env::var_os("QUELL_PROGRAM").unwrap_or_else(|| env!("CARGO_BIN_EXE_quell").into());
     let mut command = Command::new(program);
-    command.env("COLUMNS", "100").env("RUST_BACKTRACE", "0").stdin(Stdio::null());
+    command.env_remove("COLUMNS").env("RUST_BACKTRACE", "0").stdin(Stdio::null());
     command
 }
 

@@ -20,10 +20,11 @@ pub mod tuned;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
-/// The built program in a folder, independent of the caller's terminal and locale.
+/// The built program in a folder, independent of the caller's terminal and locale. Sentences are not wrapped, because they may hold the folder's
+/// name, whose length differs.
 pub fn quell(folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_quell"));
-    command.current_dir(folder).env("COLUMNS", "100").env_remove("NO_COLOR").stdin(Stdio::null());
+    command.current_dir(folder).env_remove("COLUMNS").env_remove("NO_COLOR").stdin(Stdio::null());
     command
 }
 

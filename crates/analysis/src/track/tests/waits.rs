@@ -463,3 +463,12 @@ fn noise_of_either_end_delays_a_message_that_needs_both() {
     strike(&mut run, 0, 2_105_000, 1_000_000);
     assert_eq!(compensated(&run.track_with_limit(1)), [1_110_000, 1_115_000]);
 }
+
+#[test]
+fn ranks_whose_messages_are_never_received_do_not_wake_each_other_for_ever() {
+    let mut run = run(2);
+    for rank in 0..2 {
+        run.waits(rank, [10, 2_000], "MPI_Ssend", &[send(1 - rank, 0)]).at(rank, 3_000, What::Leave(0));
+    }
+    assert_eq!(compensated(&run.track()), [3_000, 3_000]);
+}
