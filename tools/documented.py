@@ -13,8 +13,6 @@ Comments on a page, and the words after a fence's language, say how the page is 
 
 from __future__ import annotations
 
-import atexit
-import functools
 import re
 import shutil
 import subprocess
@@ -128,28 +126,18 @@ def pages() -> list[DocPage]:
     return [DocPage(path, path.read_text("utf-8")) for path in paths if "commands" not in path.parts]
 
 
-@functools.cache
-def examples(quell: Path) -> Path:
-    """The folder of `quell example`, made once."""
-    scratch = Path(tempfile.mkdtemp(prefix="quell-examples-"))
-    atexit.register(shutil.rmtree, scratch)
-    run(quell, "example", scratch / "example")
-    return scratch / "example"
-
-
 def example(quell: Path, to: Path) -> None:
-    """Copies one of them."""
-    made = examples(quell) / to.name
-    if made.is_dir():
-        shutil.copytree(made, to)
-    else:
-        shutil.copy(made, to)
+    """Makes one of the files of `quell example`."""
+    with tempfile.TemporaryDirectory() as scratch:
+        run(quell, "example", f"{scratch}/example")
+        shutil.move(f"{scratch}/example/{to.name}", to)
 
 
 def study(quell: Path, to: Path) -> None:
     """Makes a study's folder with only its recording."""
     to.mkdir()
-    shutil.copytree(examples(quell) / "a.quell", to / "node.quell")
+    example(quell, to / "a.quell")
+    (to / "a.quell").rename(to / "node.quell")
 
 
 # The function that makes each thing that a page may need; its arguments are the program and the path to make.
