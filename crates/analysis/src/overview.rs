@@ -192,10 +192,7 @@ pub fn overview(recording: &Recording) -> Overview {
     let one = |trace: &Trace| from_trace(trace, facts.get(&trace.cpu).copied());
     let cpus = recording.traces.par_iter().filter(|_| detour_method).map(one);
     let cpus: Vec<CpuOverview> = cpus.collect();
-    let busy = cpus
-        .iter()
-        .filter(|cpu| cpu.overhead_percent > BUSY_PERCENT)
-        .map(|cpu| recording::Warning::CpuTaken { cpu: cpu.cpu, percent: cpu.overhead_percent });
+    let busy = cpus.iter().filter_map(|cpu| taken(cpu.cpu, cpu.overhead_percent));
     let warnings = manifest.warnings.iter().cloned().chain(busy).map(Warning::from).collect();
     Overview {
         schema: SCHEMA,
@@ -223,6 +220,10 @@ pub fn busiest(traces: &[Trace]) -> Option<recording::Warning> {
         (trace.cpu.0, overhead_percent(trace, Durations::from_noise([trace]).summary().total_ns))
     };
     let (cpu, percent) = traces.iter().map(percent).max_by(|one, other| one.1.total_cmp(&other.1))?;
+    taken(cpu, percent)
+}
+
+fn taken(cpu: u32, percent: f64) -> Option<recording::Warning> {
     (percent > BUSY_PERCENT).then_some(recording::Warning::CpuTaken { cpu, percent })
 }
 

@@ -226,11 +226,6 @@ impl<'a> JobNoise<'a> {
     pub(crate) fn from_nodes(nodes: &'a [NodeNoise]) -> Self {
         Self { nodes, common: None, recorded: nodes }
     }
-
-    /// The nodes as they were recorded, however they are changed.
-    fn source(&self) -> &'a [NodeNoise] {
-        if self.recorded.is_empty() { self.nodes } else { self.recorded }
-    }
 }
 
 /// As [`predict`], with the runs behind each point.

@@ -131,7 +131,7 @@ pub(super) fn predict(
     if options.sync.drift_ppm() != 0.0 {
         return Err(PredictError::Drift);
     }
-    let rank_ps = noise_ps(noise.source(), options);
+    let rank_ps = noise_ps(noise.recorded, options);
     let scales = options.ranks.iter().map(|&ranks| scale(options, messages, ranks, rank_ps));
     let scales = scales.collect::<Result<Vec<_>, _>>()?;
     let all = scales.iter().map(Scale::all_events).fold(0, u64::saturating_add);

@@ -392,6 +392,11 @@ fn strike(run: &mut Made, rank: usize, time_ns: u64, total_ns: u64) {
     run.events[rank].insert(last, Event { time_ns, what: What::Noise { source: 0, total_ns } });
 }
 
+/// Rank 0 sends to rank 1.
+fn exchange(run: &mut Made, sends: [u64; 2], receives: [u64; 2]) {
+    run.sends(0, sends, 1, 0).receives(1, receives, 0, 0);
+}
+
 #[test]
 fn noise_in_the_call_of_a_sender_delays_its_receiver() {
     let mut run = run(2);
@@ -413,10 +418,6 @@ fn noise_in_the_call_of_a_sender_delays_its_receiver() {
 #[test]
 fn noise_in_the_call_of_a_receiver_delays_a_sender_that_waits_for_it() {
     let mut run = run(2);
-    let exchange = |run: &mut Made, [sent, left]: [u64; 2], receives: [u64; 2]| {
-        run.at(0, sent, What::Enter(1)).at(0, sent, send(1, 0)).at(0, left, What::Leave(1));
-        run.receives(1, receives, 0, 0);
-    };
     exchange(&mut run, [100, 120], [110, 115]);
     exchange(&mut run, [1_000, 2_110], [1_010, 2_105]);
     strike(&mut run, 1, 2_105, 1_000);
@@ -443,10 +444,9 @@ fn ranks_that_wait_for_each_others_noise_go_on() {
 #[test]
 fn noise_of_either_end_delays_a_message_that_needs_both() {
     let mut run = run(2);
-    let exchange = |run: &mut Made, [sent, left]: [u64; 2], receives: [u64; 2]| {
+    let exchange = |run: &mut Made, sends: [u64; 2], receives: [u64; 2]| {
         let us = |time: u64| 1_000 * time;
-        run.at(0, us(sent), What::Enter(1)).at(0, us(sent), send(1, 0)).at(0, us(left), What::Leave(1));
-        run.receives(1, receives.map(us), 0, 0);
+        exchange(run, sends.map(us), receives.map(us));
     };
     // The receiver was there before: it is no cause of the sender's call, but has to answer.
     exchange(&mut run, [100, 120], [90, 115]);
