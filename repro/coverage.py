@@ -60,7 +60,7 @@ WAYS = [
     Way("max, `--sync none`"),
     Way("max, `--sync start`", ("--sync", "start"), part=0.25),
     Way("max, `--sync phase`", ("--sync", "phase"), part=0.25),
-    Way("allreduce", ("--op", "allreduce", "--bytes", "8"), (16, 256), 0.125),
+    Way("allreduce", ("--op", "allreduce", "--bytes", "8", "--net", "loggopsim"), (16, 256), 0.125),
 ]
 
 

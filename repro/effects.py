@@ -99,7 +99,7 @@ class Point:
 def last(quell: str, loop: Loop, phases: int, noise: tuple[str, ...]) -> int:
     """Runs the phases of a loop, and returns when its last rank is done."""
     command = [quell, "simulate", "--pattern", "bsp", "--inner", loop.inner, "--bytes", "8", "--work", loop.quantum]
-    command += ["--ranks", str(loop.ranks), "--iterations", str(phases), "--json", *noise]
+    command += ["--net", "loggopsim", "--ranks", str(loop.ranks), "--iterations", str(phases), "--json", *noise]
     result = subprocess.run(command, check=True, stdout=subprocess.PIPE)
     return json.loads(result.stdout)["max_ns"]
 

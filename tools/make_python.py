@@ -179,6 +179,7 @@ KINDS = {
     "SOURCE": "Names",
     "SOURCE=FACTOR": "Values",
     "SOURCE=CPU": "Values",
+    "RANKS=NET": "Networks",
     "8x8x16": "Dims",
     "PPM": "float",
     "RANK": "int",
@@ -287,7 +288,7 @@ from quell._words import named as _named, several
 from quell.results import Comparison, Prediction, Simulation, Tracked, shown
 
 if TYPE_CHECKING:
-    from quell._words import Dims, Names, Noise, Noises, Path, Ranks, Size, Time, Values
+    from quell._words import Dims, Names, Networks, Noise, Noises, Path, Ranks, Size, Time, Values
     from quell.results import Hosts, Shown
 
 

@@ -18,6 +18,8 @@ Names = Union[str, Sequence[str]]
 """Sources: `"tick"`, or several."""
 Values = Union[str, Sequence[str], Mapping[str, Union[int, float, str]]]
 """A value for each of some sources: `{"tick": 0.5}` or `["tick=0.5"]`."""
+Networks = Union[str, Sequence[str], Mapping[int, Path]]
+"""Networks among near ranks: `{64: "node.toml"}` or `"64=node.toml"`."""
 Dims = Union[str, Sequence[int]]
 """Sides of a grid: `"8x8x16"` or `(8, 8, 16)`."""
 

@@ -1588,6 +1588,34 @@ class LeftOver(TypedDict):
     """The tag; null for any."""
 
 
+class Level(TypedDict):
+    """The network among near ranks, such as those of a node: of each `ranks` consecutive ones."""
+
+    eager_limit_bytes: int
+    """S: messages of more bytes are sent by rendezvous."""
+
+    gap_ns: int
+    """g: from one message's start to the next's on a network interface, in nanoseconds."""
+
+    gap_per_byte_ns: float
+    """G: time of each further byte on the wire, in nanoseconds per byte."""
+
+    latency_ns: int
+    """L: from the sender's CPU to the receiver's, first byte, in nanoseconds."""
+
+    overhead_ns: int
+    """o: CPU time of each send and of each arrival, in nanoseconds."""
+
+    overhead_per_byte_ns: float
+    """O: CPU time of each further byte, in nanoseconds per byte."""
+
+    ranges: NotRequired[list[SizeRange]]
+    """Its parameters for ranges of sizes, if there are any."""
+
+    ranks: int
+    """Number of consecutive ranks that share it."""
+
+
 class Load(TypedDict):
     """The tasks that had a CPU for more of the time than any system takes for itself."""
 
@@ -1679,6 +1707,9 @@ class NamedNetwork(TypedDict):
 
     latency_ns: int
     """L: from the sender's CPU to the receiver's, first byte, in nanoseconds."""
+
+    levels: NotRequired[list[Level]]
+    """The networks among near ranks, the nearest first; `network` holds between all others."""
 
     overhead_ns: int
     """o: CPU time of each send and of each arrival, in nanoseconds."""

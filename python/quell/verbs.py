@@ -11,7 +11,7 @@ from quell._words import several
 from quell.results import Comparison, Prediction, Simulation, Tracked, shown
 
 if TYPE_CHECKING:
-    from quell._words import Dims, Names, Noise, Noises, Path, Ranks, Size, Time, Values
+    from quell._words import Dims, Names, Networks, Noise, Noises, Path, Ranks, Size, Time, Values
     from quell.results import Hosts, Shown
 
 
@@ -31,6 +31,7 @@ def predict(
     mpi_progress: Literal["async", "call"] | None = None,
     threads: int | None = None,
     net: str | None = None,
+    within: Networks = (),
     latency: Time | float | None = None,
     overhead: Time | float | None = None,
     gap: Time | float | None = None,
@@ -59,7 +60,7 @@ def predict(
         skew: With `sync` start: each node starts up to this much later.
         drift: With `sync` start: each node's noise trace runs faster or slower by up to this many parts per million.
         phases: Number of phases to simulate. With messages, fewer are run at large scales, to bound the run time
-            [default: 2000, at few ranks more; for `advise` 1000; with `emulate` 200].
+            [default: 2000, at few ranks more; with `emulate` 200].
         seed: Random seed; equal seeds give equal results.
         op: What ends a phase: `max` (all wait for the slowest rank, at no further cost), or messages under LogGOPS:
             barrier, allreduce, bcast, reduce, alltoall, halo2d, halo3d, or any other pattern of `quell goal list`.
@@ -69,16 +70,21 @@ def predict(
         threads: Number of threads; all cores if not given. The result does not depend on it.
         net: A preset, or parameters as in `L=2500,o=1500,g=1000,G=0.04,O=0,S=65535`; `help` lists the presets with
             their sources. Or a file of measured parameters: each message takes those for its size, and with
-            `FILE.toml@4Ki` all take those for 4 KiB. Parameters that are not given have LogGOPSim's defaults. The
-            options below override it. Without a network, a schedule `run.goal` is played on that of `run.net.toml`,
-            which `quell track` writes with a schedule where the network was measured.
-        latency: L: latency from the sender's CPU to the receiver's, in ns (LogGOPSim's default: 2500).
-        overhead: o: CPU overhead of each send and of each arrival, in ns (1500).
-        gap: g: gap between one message and the next on an interface, in ns (1000).
+            `FILE.toml@4Ki` all take those for 4 KiB. Parameters that are not given are those of `slingshot`, and of
+            `loggopsim` under LogGOPSim's rules. The options below override it. Without a network, a schedule `run.goal`
+            is played on that of `run.net.toml`, which `quell track` writes with a schedule where the network was
+            measured.
+        within: The network among near ranks, such as those of a node: with `64=node.toml`, messages among each 64
+            consecutive ranks take the network of that file, and all others that of ``net``. NET is all that ``net``
+            takes. Repeat the option for more levels, as for sockets (`32=..`) and nodes (`64=..`). It replaces the
+            levels of a file. The single letters below do not change it.
+        latency: L: latency from the sender's CPU to the receiver's, in ns (1900).
+        overhead: o: CPU overhead of each send and of each arrival, in ns (230).
+        gap: g: gap between one message and the next on an interface, in ns (0).
         gap_per_byte: G: gap per byte, the time on the wire of each further byte, in ns; may be a fraction, as 0.04 (200
-            Gb/s) (6).
+            Gb/s) (0.092).
         overhead_per_byte: O: CPU overhead of each further byte, in ns (0).
-        eager_limit: S: largest message, in bytes, that is sent eagerly; larger ones go by rendezvous (65535).
+        eager_limit: S: largest message, in bytes, that is sent eagerly; larger ones go by rendezvous (4096).
         leave: Leave the first N CPUs of each node to the system: ranks run on the others, with the noise of those.
         without: Remove the source: `tick`, `steal`, `unattributed`, or a kind with a regular expression, as in
             `task:^kworker`, `irq:nvme`, `timer:CALLBACK` or `work:FUNCTION`.
@@ -110,6 +116,7 @@ def predict(
         ("progress", "WHEN", mpi_progress),
         ("threads", "N", threads),
         ("net", "NAME|L=..,o=..", net),
+        ("within", "RANKS=NET", within),
         ("latency", "NS", latency),
         ("overhead", "NS", overhead),
         ("gap", "NS", gap),
@@ -145,6 +152,7 @@ def simulate(
     threads: int | None = None,
     all_times: bool = False,
     net: str | None = None,
+    within: Networks = (),
     latency: Time | float | None = None,
     overhead: Time | float | None = None,
     gap: Time | float | None = None,
@@ -200,16 +208,21 @@ def simulate(
         all_times: List the times of every rank in the JSON document even above 4,096 ranks.
         net: A preset, or parameters as in `L=2500,o=1500,g=1000,G=0.04,O=0,S=65535`; `help` lists the presets with
             their sources. Or a file of measured parameters: each message takes those for its size, and with
-            `FILE.toml@4Ki` all take those for 4 KiB. Parameters that are not given have LogGOPSim's defaults. The
-            options below override it. Without a network, a schedule `run.goal` is played on that of `run.net.toml`,
-            which `quell track` writes with a schedule where the network was measured.
-        latency: L: latency from the sender's CPU to the receiver's, in ns (LogGOPSim's default: 2500).
-        overhead: o: CPU overhead of each send and of each arrival, in ns (1500).
-        gap: g: gap between one message and the next on an interface, in ns (1000).
+            `FILE.toml@4Ki` all take those for 4 KiB. Parameters that are not given are those of `slingshot`, and of
+            `loggopsim` under LogGOPSim's rules. The options below override it. Without a network, a schedule `run.goal`
+            is played on that of `run.net.toml`, which `quell track` writes with a schedule where the network was
+            measured.
+        within: The network among near ranks, such as those of a node: with `64=node.toml`, messages among each 64
+            consecutive ranks take the network of that file, and all others that of ``net``. NET is all that ``net``
+            takes. Repeat the option for more levels, as for sockets (`32=..`) and nodes (`64=..`). It replaces the
+            levels of a file. The single letters below do not change it.
+        latency: L: latency from the sender's CPU to the receiver's, in ns (1900).
+        overhead: o: CPU overhead of each send and of each arrival, in ns (230).
+        gap: g: gap between one message and the next on an interface, in ns (0).
         gap_per_byte: G: gap per byte, the time on the wire of each further byte, in ns; may be a fraction, as 0.04 (200
-            Gb/s) (6).
+            Gb/s) (0.092).
         overhead_per_byte: O: CPU overhead of each further byte, in ns (0).
-        eager_limit: S: largest message, in bytes, that is sent eagerly; larger ones go by rendezvous (65535).
+        eager_limit: S: largest message, in bytes, that is sent eagerly; larger ones go by rendezvous (4096).
         leave: Leave the first N CPUs of each node to the system: ranks run on the others, with the noise of those.
         without: Remove the source: `tick`, `steal`, `unattributed`, or a kind with a regular expression, as in
             `task:^kworker`, `irq:nvme`, `timer:CALLBACK` or `work:FUNCTION`.
@@ -257,6 +270,7 @@ def simulate(
         ("threads", "N", threads),
         ("all-times", "", all_times),
         ("net", "NAME|L=..,o=..", net),
+        ("within", "RANKS=NET", within),
         ("latency", "NS", latency),
         ("overhead", "NS", overhead),
         ("gap", "NS", gap),
@@ -350,6 +364,7 @@ def track(
     *,
     own_work: bool = False,
     net: str | None = None,
+    within: Networks = (),
     latency: Time | float | None = None,
     overhead: Time | float | None = None,
     gap: Time | float | None = None,
@@ -366,16 +381,21 @@ def track(
         own_work: Count page faults as noise. They are the program's own work; `quell trace `own_work`` records them.
         net: A preset, or parameters as in `L=2500,o=1500,g=1000,G=0.04,O=0,S=65535`; `help` lists the presets with
             their sources. Or a file of measured parameters: each message takes those for its size, and with
-            `FILE.toml@4Ki` all take those for 4 KiB. Parameters that are not given have LogGOPSim's defaults. The
-            options below override it. Without a network, a schedule `run.goal` is played on that of `run.net.toml`,
-            which `quell track` writes with a schedule where the network was measured.
-        latency: L: latency from the sender's CPU to the receiver's, in ns (LogGOPSim's default: 2500).
-        overhead: o: CPU overhead of each send and of each arrival, in ns (1500).
-        gap: g: gap between one message and the next on an interface, in ns (1000).
+            `FILE.toml@4Ki` all take those for 4 KiB. Parameters that are not given are those of `slingshot`, and of
+            `loggopsim` under LogGOPSim's rules. The options below override it. Without a network, a schedule `run.goal`
+            is played on that of `run.net.toml`, which `quell track` writes with a schedule where the network was
+            measured.
+        within: The network among near ranks, such as those of a node: with `64=node.toml`, messages among each 64
+            consecutive ranks take the network of that file, and all others that of ``net``. NET is all that ``net``
+            takes. Repeat the option for more levels, as for sockets (`32=..`) and nodes (`64=..`). It replaces the
+            levels of a file. The single letters below do not change it.
+        latency: L: latency from the sender's CPU to the receiver's, in ns (1900).
+        overhead: o: CPU overhead of each send and of each arrival, in ns (230).
+        gap: g: gap between one message and the next on an interface, in ns (0).
         gap_per_byte: G: gap per byte, the time on the wire of each further byte, in ns; may be a fraction, as 0.04 (200
-            Gb/s) (6).
+            Gb/s) (0.092).
         overhead_per_byte: O: CPU overhead of each further byte, in ns (0).
-        eager_limit: S: largest message, in bytes, that is sent eagerly; larger ones go by rendezvous (65535).
+        eager_limit: S: largest message, in bytes, that is sent eagerly; larger ones go by rendezvous (4096).
         progress: Whether to show progress; by default on a terminal and in a notebook.
 
     Returns:
@@ -387,6 +407,7 @@ def track(
     options = [
         ("own-work", "", own_work),
         ("net", "NAME|L=..,o=..", net),
+        ("within", "RANKS=NET", within),
         ("latency", "NS", latency),
         ("overhead", "NS", overhead),
         ("gap", "NS", gap),

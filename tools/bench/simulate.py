@@ -83,7 +83,7 @@ SCHEDULES = [
 # What schedgen makes, and the maximum share of the CPU time of txt2bin and LogGOPSim together.
 TEXTS = [
     ("schedgen's dissemination, 64Ki ranks", ["-p", "dissemination", "-s", "65536", "-d", "8"]),
-    ("schedgen's linear all-to-all, 1,024 ranks", ["-p", "linear_alltoall", "-s", "1024", "-d", "64"]),
+    ("schedgen's linear all-to-all, 256 ranks", ["-p", "linear_alltoall", "-s", "256", "-d", "64"]),
 ]
 TEXT_SHARE = 1 / 8
 GATHER = ["--pattern", "linear-gather", "--ranks", "64Ki", "--bytes", "8"]

@@ -29,7 +29,7 @@ pub struct JobArgs {
     #[arg(long, default_value_t = 0.0, value_name = "PPM")]
     pub drift: f64,
     /// Number of phases to simulate. With messages, fewer are run at large scales, to bound the run time [default: 2000, at few ranks more;
-    /// for `advise` 1000; with --emulate 200].
+    /// with --emulate 200].
     #[arg(long, value_name = "N")]
     pub phases: Option<u64>,
     /// Random seed; equal seeds give equal results.
@@ -59,12 +59,12 @@ impl Defaults {
 
     /// The defaults of `study` and `report`, whose curves go up to the size of the largest machines.
     pub fn for_study() -> Self {
-        Self { ranks: RankList::doubling(16, 1 << 20).0, phases: 2000, rank_phases: RANK_PHASES }
+        Self { ranks: RankList::doubling(16, 1 << 20).0, ..Self::for_prediction() }
     }
 
     /// The defaults of `advise`, which simulates the job once or more for each source and mitigation.
     pub fn for_advice() -> Self {
-        Self { ranks: vec![4096], phases: 1000, rank_phases: 0 }
+        Self { ranks: vec![4096], ..Self::for_prediction() }
     }
 
     /// The defaults of `replay --emulate`, which plays its phases in real time.
@@ -151,7 +151,7 @@ mod tests {
     #[test]
     fn what_is_not_given_is_the_verbs_default() {
         let options = JobArgs::default().options(&Defaults::for_advice());
-        assert_eq!(options.map(|options| (options.ranks, options.phases)).ok(), Some((vec![4096], 1000)));
+        assert_eq!(options.map(|options| (options.ranks, options.phases)).ok(), Some((vec![4096], 2000)));
         let given = JobArgs { phases: Some(7), ranks: Some(RankList(vec![3])), ..JobArgs::default() };
         let options = given.options(&Defaults::for_study());
         assert_eq!(options.map(|options| (options.ranks, options.phases)).ok(), Some((vec![3], 7)));

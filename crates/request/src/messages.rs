@@ -60,6 +60,7 @@ impl MessageArgs {
         };
         let bytes = self.bytes.map_or(8, |size| size.0);
         let rules = self.progress.unwrap_or(ProgressName::Call).into();
-        Ok(Some(Messages { op: op.clone(), bytes, network: network::from_args(net)?, rules }))
+        let network = Box::new(network::from_args(net, network::DEFAULT)?);
+        Ok(Some(Messages { op: op.clone(), bytes, network, rules }))
     }
 }

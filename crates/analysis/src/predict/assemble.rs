@@ -85,7 +85,7 @@ pub(super) fn assemble(
         op: messages.map_or_else(|| "max".to_owned(), |messages| messages.op.clone()),
         network: messages.map(|messages| MessageFacts {
             bytes: messages.bytes,
-            net: messages.network.clone(),
+            net: (*messages.network).clone(),
             progress: messages.rules.into(),
         }),
         sync: options.sync.into(),

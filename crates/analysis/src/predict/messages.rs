@@ -45,7 +45,7 @@ pub struct Messages {
     /// Bytes of a message, depending on the pattern.
     pub bytes: u64,
     /// The cost of a message.
-    pub network: NamedNetwork,
+    pub network: Box<NamedNetwork>,
     /// When a message is handled: the physical rules with either kind of progress.
     pub rules: Rules,
 }
@@ -74,6 +74,7 @@ impl Messages {
         let run = loggops::Run {
             net: self.network.network,
             ranges: &self.network.ranges,
+            levels: &self.network.levels,
             rules: self.rules,
             noise: &Noise::None,
             threads: 1,
@@ -351,6 +352,7 @@ impl Engine<'_> {
         let run = loggops::Run {
             net: net.network,
             ranges: &net.ranges,
+            levels: &net.levels,
             rules,
             noise: &noise,
             threads: 1,
@@ -368,6 +370,7 @@ impl Engine<'_> {
         let run = loggops::Run {
             net: self.messages.network.network,
             ranges: &self.messages.network.ranges,
+            levels: &self.messages.network.levels,
             rules: self.messages.rules,
             noise,
             threads,

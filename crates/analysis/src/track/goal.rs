@@ -209,11 +209,12 @@ fn prove(schedule: &Schedule, network: &NamedNetwork) -> Result<(u64, NamedNetwo
     let mut stuck = None;
     let own = network.network.eager_limit;
     let larger = EAGER_LIMITS.into_iter().filter(|limit| *limit > own);
-    for limit in std::iter::once(own).chain(larger) {
-        let network = network.with_eager_limit(limit);
+    for limit in std::iter::once(None).chain(larger.map(Some)) {
+        let network = limit.map_or_else(|| network.clone(), |limit| network.with_eager_limit(limit));
         let quiet = loggops::Run {
             net: network.network,
             ranges: &network.ranges,
+            levels: &network.levels,
             rules: Rules::Physical,
             noise: &Noise::None,
             threads: 1,

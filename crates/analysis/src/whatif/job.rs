@@ -207,6 +207,7 @@ impl Application<'_> {
         let run = Run {
             net: self.net.network,
             ranges: &self.net.ranges,
+            levels: &self.net.levels,
             rules: Rules::Physical,
             noise,
             threads: 1,
@@ -223,6 +224,7 @@ impl Application<'_> {
             let run = Run {
                 net: self.net.network,
                 ranges: &self.net.ranges,
+                levels: &self.net.levels,
                 rules: Rules::Physical,
                 noise: &noise,
                 threads: 1,

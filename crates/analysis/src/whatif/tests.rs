@@ -99,7 +99,7 @@ fn messages_split_and_add_up_too() {
     let node = [built()];
     // Event by event, and in rounds.
     for rules in [Rules::Physical, Rules::Call] {
-        let network = Network::default().into();
+        let network = Box::new(Network::default().into());
         let messages = predict::Messages { op: "allreduce".into(), bytes: 8, network, rules };
         let job = Job::Phases(Options { messages: Some(messages), phases: 40, ..options(&[64]) });
         let costs = costs(&node, &job, 2, &|_, _| ()).unwrap();

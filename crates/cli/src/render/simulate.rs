@@ -4,7 +4,7 @@ use quell_analysis::predict::{MessageProgress, NoiseSource};
 use quell_analysis::whatif::culprits::CulpritFacts;
 use quell_recording::columns::Columns;
 use quell_request::simulate::document::{NoiseFacts, RulesName, Simulation, StartName};
-use quell_sim::loggops::{NamedNetwork, Outcome};
+use quell_sim::loggops::{Level, NamedNetwork, Outcome};
 
 use super::plots;
 use super::rows::rows;
@@ -72,7 +72,11 @@ pub fn net(named: &NamedNetwork) -> String {
         1 => ", and its own parameters for a range of sizes".to_owned(),
         several => format!(", and parameters of their own for {several} ranges of sizes"),
     };
-    quell_request::network::text(&named.network) + &preset + &ranges
+    let near = |level: &Level| {
+        format!("; among each {} ranks {}", level.ranks, quell_request::network::text(&level.network))
+    };
+    let levels: String = named.levels.iter().map(near).collect();
+    quell_request::network::text(&named.network) + &preset + &ranges + &levels
 }
 
 fn noise_line(noise: &NoiseFacts, seed: u64) -> String {

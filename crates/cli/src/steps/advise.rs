@@ -76,8 +76,9 @@ pub fn advice(
         if ranks.is_empty() {
             ranks.push(most);
         }
-        let &Options { quantum, sync, phases, seed, .. } = options;
-        let options = Options { quantum, sync, seed, phases: phases.min(1_000), ..options_for(ranks) };
+        // The same phases as the prediction next to it, so that a page has one slowdown for a number of ranks.
+        let &Options { quantum, sync, phases, rank_phases, seed, .. } = options;
+        let options = Options { quantum, sync, seed, phases, rank_phases, ..options_for(ranks) };
         let remedies = Remedies::look(&this_machine(), None, std::slice::from_ref(&recording.manifest.host))?;
         build(&nodes, &Job::Phases(options), &remedies, MOST_SOURCES, printer)
     };

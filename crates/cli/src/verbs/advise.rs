@@ -53,12 +53,12 @@ pub fn run(args: &Advise, printer: Printer) -> anyhow::Result<Outcome> {
             build(&nodes, &Job::Phases(options), &remedies, args.sources as usize, printer)?
         }
         Some(path) => {
-            let (schedule, format) = program::read(path, &mut |text| printer.warn(text))?;
+            let (schedule, format) = program::read(path, args.threads, &mut |text| printer.warn(text))?;
             let source = program::Source { path: path.clone(), format };
             if let Some(errors) = program::errors(&schedule, &source)? {
                 anyhow::bail!("{}: {errors}", path.display());
             }
-            let net = network::from_args(&args.net)?;
+            let net = network::from_args(&args.net, network::DEFAULT)?;
             let application =
                 Application { schedule: &schedule, net: &net, seed: args.job.seed, runs: args.runs };
             build(&nodes, &Job::Schedule(application), &remedies, args.sources as usize, printer)?

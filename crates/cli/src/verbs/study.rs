@@ -35,7 +35,10 @@ pub fn run(args: &Study, printer: Printer) -> anyhow::Result<Outcome> {
     report_limits(printer);
     let manifest = record(&plan, args.watching.sources, false, &inside(&folder), printer)?;
     if manifest.state == State::Interrupted {
-        printer.status("interrupted: the study continues with what was recorded up to now");
+        printer.status(&format!(
+            "interrupted: the study predicts from what was recorded up to now; interrupt it again to end it, {} has the rest",
+            folder.join("report.html").display()
+        ));
     }
     let recording = Recording::open(&inside(&folder))?;
     let overview = overview(&recording);
@@ -44,6 +47,13 @@ pub fn run(args: &Study, printer: Printer) -> anyhow::Result<Outcome> {
     let mut text = render::show::show(&overview, &attribution, &recording);
     text += &render::sources::after_brief(&attribution);
     write_json(&folder.join("show.json"), &Show { overview: &overview, attribution: &attribution })?;
+    let page = folder.join("report.html");
+    let save = |text: &str, curves: &[_], advice: Option<&_>| -> anyhow::Result<()> {
+        write(&page, &recording, &overview, &attribution, (curves, advice, &[]))?;
+        Ok(atomic_write(&folder.join("report.txt"), text.as_bytes())?)
+    };
+    // Whoever ends the study while it predicts has what was measured.
+    save(&text, &[], None)?;
     let (curves, advice) = match noise::check(&recording) {
         Ok(()) => {
             let node = noise::sources_of(joined)?;
@@ -63,9 +73,7 @@ pub fn run(args: &Study, printer: Printer) -> anyhow::Result<Outcome> {
         text += &render::advise::briefly(advice);
         write_json(&folder.join("advise.json"), advice)?;
     }
-    let page = folder.join("report.html");
-    write(&page, &recording, &overview, &attribution, (&curves, advice.as_ref(), &[]))?;
-    atomic_write(&folder.join("report.txt"), text.as_bytes())?;
+    save(&text, &curves, advice.as_ref())?;
     printer.result(&text)?;
     printer.status(&format!("the study is in {}: open {}", folder.display(), page.display()));
     Ok(Outcome::Done)

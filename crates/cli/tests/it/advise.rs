@@ -115,12 +115,34 @@ fn the_order_depends_on_the_scale_and_removal_confirms_each_figure() {
 }
 
 #[test]
+fn a_page_has_one_slowdown_for_a_number_of_ranks() {
+    let dir = tempfile::tempdir().unwrap();
+    built(dir.path());
+    assert!(run(dir.path(), &["report", "built.quell", "-o", "page.html"]).status.success());
+    let page = fs_err::read_to_string(dir.path().join("page.html")).unwrap();
+    let (_, data) = page.split_once("<script type=\"application/json\" id=\"data\">").unwrap();
+    let data: Value = serde_json::from_str(data.split_once("</script>").unwrap().0).unwrap();
+    let points = data["predict"][0]["points"].as_array().unwrap();
+    let slowdown = |rows: &[Value], ranks: &Value| {
+        let row = rows.iter().find(|row| row["ranks"] == *ranks);
+        row.map(|row| row["slowdown_percent"].clone())
+    };
+    let scales = data["advice"]["scales"].as_array().unwrap();
+    let both: Vec<_> = points
+        .iter()
+        .filter_map(|point| Some((slowdown(points, &point["ranks"])?, slowdown(scales, &point["ranks"])?)))
+        .collect();
+    assert!(both.len() >= 4, "{both:?}");
+    assert!(both.iter().all(|(prediction, advice)| prediction == advice), "{both:?}");
+}
+
+#[test]
 fn what_ifs_predict_the_same_as_advice() {
     let dir = tempfile::tempdir().unwrap();
     built(dir.path());
     let advice = json(dir.path(), &["advise", "built.quell", "--ranks", "256", "--json"]);
     let predict = |what: &[&str]| {
-        let common = ["predict", "built.quell", "--ranks", "256", "--phases", "1000", "--json"];
+        let common = ["predict", "built.quell", "--ranks", "256", "--json"];
         json(dir.path(), &[&common[..], what].concat())["points"][0]["slowdown_percent"].clone()
     };
     assert_eq!(predict(&["--without", "tick"]), cost(&advice, "tick", 0)["without_percent"]);

@@ -26,8 +26,21 @@ fn a_simulation_says_when_ranks_are_done() {
     let dir = tempfile::tempdir().unwrap();
     netgauge(dir.path());
     write(dir.path(), "ping.goal", PING);
-    let calls: [&[&str]; 6] = [
+    let calls: [&[&str]; 7] = [
         &["simulate", "ping.goal"],
+        &[
+            "simulate",
+            "--pattern",
+            "allreduce",
+            "--ranks",
+            "16",
+            "--net",
+            "hdr",
+            "--within",
+            "4=L=200,o=50",
+            "--within",
+            "8=edr",
+        ],
         &["simulate", "ping.goal", "--net", "atlahs", "-G", "0.5"],
         &[
             "simulate",
@@ -89,7 +102,7 @@ fn what_cannot_be_simulated_is_refused() {
     write(dir.path(), "one.txt", "7\n");
     write(dir.path(), "bad.txt", "7\n-8\n");
     write(dir.path(), "back.txt", "10\t1\n5\t1\n");
-    let calls: [&[&str]; 18] = [
+    let calls: [&[&str]; 21] = [
         &["simulate"],
         &["simulate", "nothing.goal"],
         &["simulate", "ping.goal", "--bytes", "8"],
@@ -100,6 +113,9 @@ fn what_cannot_be_simulated_is_refused() {
         &["simulate", "--pattern", "barrier", "--bytes", "1.5"],
         &["simulate", "ping.goal", "--net", "L=2500,L=3"],
         &["simulate", "ping.goal", "--net", "mars"],
+        &["simulate", "ping.goal", "--within", "64"],
+        &["simulate", "ping.goal", "--within", "6=hdr", "--within", "4=edr"],
+        &["simulate", "ping.goal", "--within", "2=hdr", "--compat"],
         &["simulate", "ping.goal", "-G", "NaN"],
         &["simulate", "ping.goal", "--compat", "-G", "0.04"],
         &["simulate", "ping.goal", "--compat", "--noise", "selfish.txt", "--noise", "selfish.txt"],

@@ -214,6 +214,27 @@ fn a_study_leaves_a_folder_with_all_of_it() {
 }
 
 #[test]
+fn a_study_that_is_ended_while_it_predicts_leaves_what_it_measured() {
+    let _machine = machine();
+    let dir = tempfile::tempdir().unwrap();
+    let args = ["study", "--duration", "60s", "-o", "s", "--ranks", "1Mi", "--phases", "1000000"];
+    let mut child =
+        Guard(quell(dir.path()).args(args).stderr(Stdio::null()).stdout(Stdio::null()).spawn().unwrap());
+    // SAFETY: the child is ours and has not been waited for.
+    let interrupt = |child: &Guard| unsafe { libc::kill(child.0.id() as i32, libc::SIGINT) };
+    let progress = dir.path().join("s/node.quell/progress.jsonl");
+    until("the first flush", || fs_err::read_to_string(&progress).is_ok_and(|text| !text.is_empty()));
+    interrupt(&child);
+    let folder = dir.path().join("s");
+    until("the page", || folder.join("report.txt").is_file());
+    interrupt(&child);
+    assert_eq!(child.0.wait().unwrap().signal(), Some(libc::SIGINT));
+    let page = fs_err::read_to_string(folder.join("report.html")).unwrap();
+    assert!(page.contains("quell.show/") && !page.contains("quell.predict/"));
+    assert!(fs_err::read_to_string(folder.join("report.txt")).unwrap().contains("detours"));
+}
+
+#[test]
 fn what_is_written_at_the_loops_edge_can_be_read() {
     let _machine = machine();
     let dir = tempfile::tempdir().unwrap();

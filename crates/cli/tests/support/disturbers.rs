@@ -321,6 +321,8 @@ fn count_events(descriptors: &str) -> usize {
 /// either tool's own work at the entry adds between the two clock readings.
 fn compare(ours: &(BySource, (u64, u64)), theirs: &BySource) -> Result<(), String> {
     const ENOUGH: usize = 200;
+    /// Limit in ns on the median time that the first tool's work at an entry takes before the second one reads its clock.
+    const NEAR: u64 = 2_500;
     let ((ours, span), mut compared) = (ours, 0);
     let inside = |rows: &[(u64, u64)]| -> Vec<(u64, u64)> {
         rows.iter().filter(|row| row.0 >= span.0 && row.0 + row.1 <= span.1).copied().collect()
@@ -338,9 +340,13 @@ fn compare(ours: &(BySource, (u64, u64)), theirs: &BySource) -> Result<(), Strin
         if (long - both + extra) * 100 > long * 2 {
             return Err(format!("{source}: of {long} that perf saw {both} were seen, and {extra} more"));
         }
-        let lag = median(pairs.iter().map(|(perf, quell)| perf.0.abs_diff(quell.0)).collect());
+        let lags: Vec<u64> = pairs.iter().map(|(perf, quell)| perf.0.abs_diff(quell.0)).collect();
+        let (lag, lags) = (median(lags.clone()), lags.iter().sum::<u64>());
+        if lag > NEAR {
+            return Err(format!("{source}: half of the intervals begin {lag} ns apart or more"));
+        }
         let (quell, perf): (u64, u64) = pairs.iter().fold((0, 0), |sum, (p, q)| (sum.0 + q.1, sum.1 + p.1));
-        if quell.abs_diff(perf) > perf / 50 + lag * pairs.len() as u64 {
+        if quell.abs_diff(perf) > perf / 50 + lags {
             return Err(format!(
                 "{source}: {quell} ns by quell, {perf} by perf, {} pairs, lag {lag}",
                 pairs.len()
@@ -350,12 +356,13 @@ fn compare(ours: &(BySource, (u64, u64)), theirs: &BySource) -> Result<(), Strin
     if compared >= 3 { Ok(()) } else { Err(format!("only {compared} sources had enough intervals")) }
 }
 
-/// The row whose start is closest to the start of `of`, within the time that a tool's work at an entry may take.
+/// The row that overlaps `of`, where several do, the one with the closest start. Each tool reads its clock at the entry and at the exit of
+/// the same handler, so what both saw overlaps, however long a tool's own work at the entry takes. Rows of a source do not overlap.
 fn partner(rows: &[(u64, u64)], of: (u64, u64)) -> Option<(u64, u64)> {
-    const NEAR: u64 = 2_500;
-    let after = rows.partition_point(|row| row.0 < of.0);
-    let around = &rows[after.saturating_sub(1)..rows.len().min(after + 1)];
-    around.iter().copied().min_by_key(|row| row.0.abs_diff(of.0)).filter(|row| row.0.abs_diff(of.0) <= NEAR)
+    let end = of.0 + of.1;
+    let first = rows.partition_point(|row| row.0 + row.1 <= of.0);
+    let overlapping = rows[first..].iter().copied().take_while(|row| row.0 < end);
+    overlapping.min_by_key(|row| row.0.abs_diff(of.0))
 }
 
 /// Pairs the entries and exits of `perf script`; returns the intervals and the time span of the output.

@@ -1,6 +1,8 @@
 //! Networks as arguments: the name of a preset, a file of measured parameters, or LogGOPS parameters.
 
 mod args;
+mod near;
+mod presets;
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -11,47 +13,58 @@ use quell_recording::{Nanos, whole_file};
 use quell_sim::loggops::{NamedNetwork, Network, PerByte, SizeRange};
 
 pub use args::NetArgs;
+pub use near::NearText;
+pub use presets::{DEFAULT, LOGGOPSIM, PRESETS, Preset};
 
 use crate::Usage;
 use crate::size::whole;
 
-/// A network whose parameters were published.
-#[derive(Clone, Copy, Debug)]
-pub struct Preset {
-    /// The name that `--net` takes.
-    pub name: &'static str,
-    /// The network.
-    pub net: fn() -> Network,
-    /// Where its parameters were published.
-    pub source: &'static str,
+/// Some parameters of a network; those that are not given are those of another network.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Parameters {
+    latency: Option<TimeText>,
+    overhead: Option<TimeText>,
+    gap: Option<TimeText>,
+    gap_per_byte: Option<PerByteText>,
+    overhead_per_byte: Option<PerByteText>,
+    eager_limit: Option<u64>,
 }
 
-impl Preset {
-    fn named(&self) -> NamedNetwork {
-        NamedNetwork { preset: Some(self.name.to_owned()), ..(self.net)().into() }
+impl Parameters {
+    /// Sets the parameter of a letter.
+    fn set(&mut self, letter: &str, value: &str) -> Result<(), String> {
+        let of = |reason: String| format!("{letter}: {reason}");
+        let time = || value.parse::<TimeText>().map(Some).map_err(of);
+        let rate = || value.parse::<PerByteText>().map(Some).map_err(of);
+        match letter {
+            "L" => self.latency = time()?,
+            "o" => self.overhead = time()?,
+            "g" => self.gap = time()?,
+            "G" => self.gap_per_byte = rate()?,
+            "O" => self.overhead_per_byte = rate()?,
+            "S" => {
+                let bytes = whole(value).ok_or_else(|| of(format!("`{value}` is not a number of bytes")))?;
+                self.eager_limit = Some(bytes);
+            }
+            _ => return Err(format!("`{letter}` is no parameter of LogGOPS: these are L, o, g, G, O and S")),
+        }
+        Ok(())
+    }
+
+    /// These parameters, and those of another network.
+    fn over(self, other: Network) -> Network {
+        let rate = |given: Option<PerByteText>, else_: PerByte| given.map_or(else_, |rate| rate.0);
+        let time = |given: Option<TimeText>, else_: u64| given.map_or(else_, |time| time.0);
+        Network {
+            latency: time(self.latency, other.latency),
+            overhead: time(self.overhead, other.overhead),
+            gap: time(self.gap, other.gap),
+            gap_per_byte: rate(self.gap_per_byte, other.gap_per_byte),
+            overhead_per_byte: rate(self.overhead_per_byte, other.overhead_per_byte),
+            eager_limit: self.eager_limit.unwrap_or(other.eager_limit),
+        }
     }
 }
-
-/// All presets. A new one must cite the publication of its six numbers; unpublished numbers are not accepted.
-pub const PRESETS: [Preset; 2] = [
-    Preset {
-        name: "loggopsim",
-        net: Network::default,
-        source: "LogGOPSim's own defaults (options -L -o -g -G -O -S of commit 76451de); the default",
-    },
-    Preset {
-        name: "atlahs",
-        net: || Network {
-            latency: 3700,
-            overhead: 200,
-            gap: 5,
-            gap_per_byte: PerByte::from_femtoseconds(40_000),
-            overhead_per_byte: PerByte::default(),
-            eager_limit: 0,
-        },
-        source: "the command line of ATLAHS's NCCL demo, links of 200 Gb/s (spcl/atlahs, demo/ai_nccl/README.md)",
-    },
-];
 
 /// The value of `--net`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,12 +74,7 @@ pub enum NetText {
     /// A preset.
     Preset(NamedNetwork),
     /// Parameters.
-    Parameters {
-        /// The network; what was not given has LogGOPSim's default.
-        network: Network,
-        /// Whether S is among them.
-        eager_limit: bool,
-    },
+    Parameters(Parameters),
     /// A file of measured parameters, which is read when the network is needed.
     File {
         /// Path of the file.
@@ -88,7 +96,7 @@ impl FromStr for NetText {
         if let Some(file) = file(text)? {
             return Ok(file);
         }
-        let mut net = Network::default();
+        let mut given = Parameters::default();
         let mut seen = String::new();
         for part in text.split(',') {
             let Some((letter, value)) = part.split_once('=') else {
@@ -101,9 +109,9 @@ impl FromStr for NetText {
                 return Err(format!("{letter} is given twice"));
             }
             seen.push_str(letter);
-            set(&mut net, letter, value)?;
+            given.set(letter, value)?;
         }
-        Ok(Self::Parameters { network: net, eager_limit: seen.contains('S') })
+        Ok(Self::Parameters(given))
     }
 }
 
@@ -140,27 +148,8 @@ pub fn read(path: &Path) -> Result<Measured, String> {
 pub fn check(net: &NetText) -> Result<(), String> {
     match net {
         NetText::File { path, .. } => read(path).map(drop),
-        NetText::Help | NetText::Preset(_) | NetText::Parameters { .. } => Ok(()),
+        NetText::Help | NetText::Preset(_) | NetText::Parameters(_) => Ok(()),
     }
-}
-
-fn set(net: &mut Network, letter: &str, value: &str) -> Result<(), String> {
-    let of = |reason: String| format!("{letter}: {reason}");
-    let time = || value.parse::<TimeText>().map(|time| time.0).map_err(of);
-    let rate = || value.parse::<PerByteText>().map(|rate| rate.0).map_err(of);
-    match letter {
-        "L" => net.latency = time()?,
-        "o" => net.overhead = time()?,
-        "g" => net.gap = time()?,
-        "G" => net.gap_per_byte = rate()?,
-        "O" => net.overhead_per_byte = rate()?,
-        "S" => {
-            let bytes = whole(value).ok_or_else(|| of(format!("`{value}` is not a number of bytes")));
-            net.eager_limit = bytes?;
-        }
-        _ => return Err(format!("`{letter}` is no parameter of LogGOPS: these are L, o, g, G, O and S")),
-    }
-    Ok(())
 }
 
 /// A time; a bare number is in ns.
@@ -212,12 +201,12 @@ pub fn traced_with(schedule: &Path) -> PathBuf {
     schedule.with_extension("net.toml")
 }
 
-/// The requested network.
+/// The requested network; what was not requested is as in a preset.
 ///
 /// # Errors
 /// [`Usage`] for a file that cannot be read, or holds no network.
-pub fn from_args(args: &NetArgs) -> Result<NamedNetwork, Usage> {
-    or_file(args, None)
+pub fn from_args(args: &NetArgs, others: &Preset) -> Result<NamedNetwork, Usage> {
+    or_file(args, None, others)
 }
 
 /// The requested network for a schedule. What was not requested is as in that file, if there is one.
@@ -226,25 +215,29 @@ pub fn from_args(args: &NetArgs) -> Result<NamedNetwork, Usage> {
 /// [`Usage`] for a file that cannot be read, or holds no network.
 pub fn for_schedule(args: &NetArgs, schedule: &Path) -> Result<NamedNetwork, Usage> {
     let file = traced_with(schedule);
-    or_file(args, file.exists().then_some(&file))
+    or_file(args, file.exists().then_some(&file), DEFAULT)
 }
 
-/// The requested network; the one of a file if no network was requested, or else the first preset.
-fn or_file(args: &NetArgs, file: Option<&PathBuf>) -> Result<NamedNetwork, Usage> {
+/// The requested network; the one of a file if no network was requested, or else a preset.
+fn or_file(args: &NetArgs, file: Option<&PathBuf>, others: &Preset) -> Result<NamedNetwork, Usage> {
     let mut named = match (&args.net, file) {
         (Some(NetText::Preset(named)), _) => named.clone(),
-        (Some(NetText::Parameters { network, .. }), _) => (*network).into(),
+        (Some(NetText::Parameters(given)), _) => given.over((others.net)()).into(),
         (Some(NetText::File { path, bytes }), _) => {
             from_file(path, *bytes).map_err(|reason| Usage(format!("--net: {reason}")))?
         }
         (Some(NetText::Help) | None, Some(path)) => from_file(path, None).map_err(Usage)?,
-        (Some(NetText::Help) | None, None) => PRESETS[0].named(),
+        (Some(NetText::Help) | None, None) => others.named(),
     };
-    let before = named.clone();
-    set_given(args, &mut named.network);
-    named.ranges.iter_mut().for_each(|range| set_given(args, &mut range.network));
+    let (before, given) = (named.clone(), args.parameters());
+    named.network = given.over(named.network);
+    named.ranges.iter_mut().for_each(|range| range.network = given.over(range.network));
     if named != before {
         named.preset = None;
+    }
+    if !args.within.is_empty() {
+        let levels = near::levels(&args.within, others);
+        named.levels = levels.map_err(|reason| Usage(format!("--within: {reason}")))?;
     }
     Ok(named)
 }
@@ -272,40 +265,34 @@ pub fn eager_limit(args: &NetArgs) -> Result<Option<GivenLimit>, Usage> {
     let is_given = match &args.net {
         _ if args.eager_limit.is_some() => true,
         Some(NetText::Preset(_) | NetText::File { .. }) => true,
-        Some(NetText::Parameters { eager_limit, .. }) => *eager_limit,
+        Some(NetText::Parameters(given)) => given.eager_limit.is_some(),
         Some(NetText::Help) | None => false,
     };
     if !is_given {
         return Ok(None);
     }
     let measured = args.eager_limit.is_none() && matches!(args.net, Some(NetText::File { .. }));
-    Ok(Some(GivenLimit { bytes: from_args(args)?.network.eager_limit, measured }))
-}
-
-/// Replaces the parameters that have an option of their own.
-fn set_given(args: &NetArgs, net: &mut Network) {
-    let time = |given: Option<TimeText>, else_: u64| given.map_or(else_, |time| time.0);
-    let rate = |given: Option<PerByteText>, else_: PerByte| given.map_or(else_, |rate| rate.0);
-    net.latency = time(args.latency, net.latency);
-    net.overhead = time(args.overhead, net.overhead);
-    net.gap = time(args.gap, net.gap);
-    net.gap_per_byte = rate(args.gap_per_byte, net.gap_per_byte);
-    net.overhead_per_byte = rate(args.overhead_per_byte, net.overhead_per_byte);
-    net.eager_limit = args.eager_limit.map_or(net.eager_limit, |size| size.0);
+    Ok(Some(GivenLimit { bytes: from_args(args, DEFAULT)?.network.eager_limit, measured }))
 }
 
 /// The network of a file: with a size its parameters for that size, otherwise those for each size.
 fn from_preset(name: &str, preset: &Measured, bytes: Option<u64>) -> NamedNetwork {
+    let Measured { net: network, mut ranges, mut levels, .. } = preset.clone();
     let Some(bytes) = bytes else {
-        let (preset, ranges) = (preset.net, preset.ranges.clone());
-        return NamedNetwork { preset: Some(name.to_owned()), network: preset, ranges };
+        return NamedNetwork { preset: Some(name.to_owned()), network, ranges, levels };
     };
-    match SizeRange::find(&preset.ranges, bytes) {
+    for level in &mut levels {
+        let range = SizeRange::find(&level.ranges, bytes).map(|range| range.network);
+        level.network = range.unwrap_or(level.network);
+        level.ranges.clear();
+    }
+    ranges.retain(|range| (range.from_bytes..=range.to_bytes).contains(&bytes.max(1)));
+    match ranges.first() {
         Some(SizeRange { from_bytes, to_bytes, network }) => {
             let preset = Some(format!("{name}, {from_bytes} to {to_bytes} bytes"));
-            NamedNetwork { preset, network: *network, ranges: Vec::new() }
+            NamedNetwork { preset, network: *network, ranges: Vec::new(), levels }
         }
-        None => NamedNetwork { preset: Some(name.to_owned()), ..preset.net.into() },
+        None => NamedNetwork { preset: Some(name.to_owned()), network, ranges: Vec::new(), levels },
     }
 }
 
@@ -351,17 +338,17 @@ mod tests {
     use super::*;
 
     fn network(args: &NetArgs) -> (Network, Option<String>) {
-        let named = from_args(args).unwrap();
+        let named = from_args(args, LOGGOPSIM).unwrap();
         (named.network, named.preset)
     }
 
     #[test]
     fn networks_are_presets_or_parameters() {
-        assert_eq!("loggopsim".parse(), Ok(NetText::Preset(PRESETS[0].named())));
-        let Ok(NetText::Parameters { network: net, eager_limit: true }) = "L=1us,o=20,G=0.04,S=4Ki".parse()
-        else {
+        assert_eq!("loggopsim".parse(), Ok(NetText::Preset(LOGGOPSIM.named())));
+        let Ok(NetText::Parameters(given)) = "L=1us,o=20,G=0.04,S=4Ki".parse() else {
             panic!("not a network")
         };
+        let net = given.over(Network::default());
         assert_eq!((net.latency, net.overhead, net.gap, net.eager_limit), (1000, 20, 1000, 4096));
         assert_eq!(net.gap_per_byte, PerByte::from_femtoseconds(40_000));
         for bad in [
@@ -414,15 +401,15 @@ mod tests {
         let parse = |text: String| text.parse::<NetText>();
         let args = |net: NetText| NetArgs { net: Some(net), ..NetArgs::default() };
         let file = args(parse(path.display().to_string())?);
-        let named = from_args(&file).unwrap();
+        let named = from_args(&file, DEFAULT).unwrap();
         assert_eq!([0, 8, 64, 65].map(|bytes| named.for_bytes(bytes).latency), [7, 7, 7, 1]);
         let sized = args(parse(format!("{}@64", path.display()))?);
         assert_eq!(network(&sized).1, Some("net.toml, 1 to 64 bytes".into()));
-        assert_eq!(from_args(&sized).unwrap().for_bytes(65).latency, 7);
+        assert_eq!(from_args(&sized, DEFAULT).unwrap().for_bytes(65).latency, 7);
         let slow = NetArgs { latency: Some(TimeText(9)), ..file };
-        assert_eq!([8, 65].map(|bytes| from_args(&slow).unwrap().for_bytes(bytes).latency), [9, 9]);
+        assert_eq!([8, 65].map(|bytes| from_args(&slow, DEFAULT).unwrap().for_bytes(bytes).latency), [9, 9]);
         assert!(parse(format!("{}@much", path.display())).is_err_and(|reason| reason.contains("not a size")));
-        let refused = |net: NetText| from_args(&args(net)).unwrap_err().0;
+        let refused = |net: NetText| from_args(&args(net), DEFAULT).unwrap_err().0;
         assert!(refused(parse("nowhere/net.toml".into())?).contains("nowhere/net.toml"));
         fs_err::write(&path, "L_ns = 1")?;
         assert!(refused(parse(path.display().to_string())?).contains("o_ns"));

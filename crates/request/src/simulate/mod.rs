@@ -33,7 +33,8 @@ pub fn network(args: &SimulateArgs) -> Result<NamedNetwork, Usage> {
         Some(schedule) if noise::rules(args) != Rules::Compatible => {
             network::for_schedule(&args.net, schedule)
         }
-        _ => network::from_args(&args.net),
+        _ if args.compat => network::from_args(&args.net, network::LOGGOPSIM),
+        _ => network::from_args(&args.net, network::DEFAULT),
     }
 }
 
@@ -189,6 +190,7 @@ fn run_with<P: Program>(
     let run = Run {
         net: part.net.network,
         ranges: &part.net.ranges,
+        levels: &part.net.levels,
         rules: noise::rules(args),
         noise,
         threads: args.threads.map_or_else(all, usize::from),

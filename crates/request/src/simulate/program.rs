@@ -1,11 +1,12 @@
 //! The program to simulate: a schedule from a file, or a named pattern.
 
-use std::io::{BufRead, BufReader, Cursor, Read as _};
+use std::io::{self, BufRead, BufReader, Cursor, Read as _};
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use quell_analysis::Warning;
-use quell_sim::goal::{self, Findings, Format, Schedule, Severity};
+use quell_sim::goal::{self, Findings, Format, ReadAt, Schedule, Severity};
 
 use super::SimulateArgs;
 use crate::Usage;
@@ -37,7 +38,7 @@ pub fn from_args(args: &SimulateArgs, warn: &mut dyn FnMut(&str)) -> anyhow::Res
     match (&args.schedule, &args.pattern) {
         (Some(path), None) => {
             pattern::refuse_all(&args.parameters)?;
-            let (schedule, format) = read(path, warn)?;
+            let (schedule, format) = read(path, args.threads, warn)?;
             Ok(Playable::Schedule(schedule, Source { path: path.clone(), format }))
         }
         (None, Some(name)) => Ok(Playable::Pattern(pattern::from_args(name, &args.parameters)?)),
@@ -48,12 +49,21 @@ pub fn from_args(args: &SimulateArgs, warn: &mut dyn FnMut(&str)) -> anyhow::Res
     }
 }
 
-/// Reads a schedule, text or binary. `warn` receives a message for each oddity.
+/// Reads a schedule, text or binary, with this number of threads or all. `warn` receives a message for each oddity.
 ///
 /// # Errors
 /// If it cannot be read.
-pub fn read(path: &Path, warn: &mut dyn FnMut(&str)) -> anyhow::Result<(Schedule, Format)> {
+pub fn read(
+    path: &Path,
+    threads: Option<u16>,
+    warn: &mut dyn FnMut(&str),
+) -> anyhow::Result<(Schedule, Format)> {
     let (format, input) = open(path)?;
+    if format == Format::Text
+        && let Some(schedule) = in_parts(path, threads.map_or(usize::MAX, usize::from))
+    {
+        return Ok((schedule, format));
+    }
     let mut notes = Findings::default();
     let schedule = match format {
         Format::Text => goal::read_text(input, &mut notes).map_err(anyhow::Error::from),
@@ -64,6 +74,21 @@ pub fn read(path: &Path, warn: &mut dyn FnMut(&str)) -> anyhow::Result<(Schedule
         warn(&format!("{}: {note}", path.display()));
     }
     Ok((schedule, format))
+}
+
+struct TextFile(fs_err::File);
+
+impl ReadAt for TextFile {
+    fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.0.file().read_at(bytes, offset)
+    }
+}
+
+/// Reads a large text on several threads, if it is a file without anything odd.
+fn in_parts(path: &Path, threads: usize) -> Option<Schedule> {
+    let file = TextFile(fs_err::File::open(path).ok()?);
+    let facts = file.0.metadata().ok()?;
+    facts.is_file().then(|| goal::read_text_in_parts(&file, facts.len(), threads)).flatten()
 }
 
 /// Opens a file at its start, and detects its format from the first bytes.

@@ -21,7 +21,8 @@ impl TrackArgs {
     /// # Errors
     /// [`Usage`] for a file that holds no network.
     pub fn given(&self) -> Result<Given, Usage> {
-        let network = self.net.gives_times().then(|| network::from_args(&self.net)).transpose()?;
+        let network = || network::from_args(&self.net, network::DEFAULT);
+        let network = self.net.gives_times().then(network).transpose()?;
         let [one_host, different_hosts] =
             NETWORKS.map(|name| network::measured_limit(&self.folder().join(name)));
         let measured_limits = MeasuredLimits { one_host: one_host?, different_hosts: different_hosts? };

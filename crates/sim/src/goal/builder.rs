@@ -43,6 +43,8 @@ struct Pending {
 #[derive(Debug)]
 pub struct ScheduleBuilder {
     ranks: u32,
+    /// The rank that was built first.
+    first: u32,
     ops: Vec<Op>,
     edges: Vec<u32>,
     bases: Vec<Base>,
@@ -62,8 +64,14 @@ pub struct ScheduleBuilder {
 impl ScheduleBuilder {
     /// Begins a schedule of this number of ranks, at rank 0.
     pub fn new(ranks: u32) -> Self {
+        Self::from_rank(0, ranks)
+    }
+
+    /// Begins the part of a schedule from a rank on.
+    pub(super) fn from_rank(first: u32, ranks: u32) -> Self {
         Self {
             ranks,
+            first,
             ops: Vec::new(),
             edges: Vec::new(),
             bases: vec![Base::default()],
@@ -91,7 +99,33 @@ impl ScheduleBuilder {
 
     /// The number of the rank that is being built, or would be next.
     pub(super) fn rank(&self) -> u32 {
-        (self.bases.len() - 1) as u32
+        self.first.saturating_add((self.bases.len() - 1) as u32)
+    }
+
+    /// Number of ranks of the schedule.
+    pub(super) fn ranks(&self) -> u32 {
+        self.ranks
+    }
+
+    /// Adds the part that begins with the next rank; `None` if it begins with another, or if anything is wrong with it.
+    pub(super) fn append(&mut self, part: Self) -> Option<()> {
+        let is_next = !self.in_rank && part.first == self.rank() && part.ranks == self.ranks;
+        let is_whole = !part.in_rank && part.misuse.is_none() && !part.broken;
+        if !is_next || !is_whole {
+            return None;
+        }
+        let from = *self.bases.last()?;
+        let shapes = part.shapes.into_list();
+        let numbers: Vec<u32> = shapes.into_iter().map(|shape| self.shapes.number(shape)).collect();
+        self.ops.extend(part.ops.iter().map(|op| Op { shape: numbers[op.shape as usize], ..*op }));
+        self.edges.extend(part.edges);
+        let bases = part.bases.iter().skip(1);
+        self.bases
+            .extend(bases.map(|base| Base { ops: from.ops + base.ops, edges: from.edges + base.edges }));
+        self.top_cpu = self.top_cpu.max(part.top_cpu);
+        self.top_nic = self.top_nic.max(part.top_nic);
+        self.sends += part.sends;
+        Some(())
     }
 
     fn first_op(&self) -> usize {

@@ -1,7 +1,7 @@
 //! GOAL schedules: what each rank of a parallel program sends, receives and computes, and the dependencies between these
 //! operations (Hoefler, Siebert and Lumsdaine, "Group Operation Assembly Language", 2009).
 //!
-//! LogGOPSim's two forms are read and written: text ([`read_text`], [`write_text`]), and the binary form of its
+//! LogGOPSim's two forms are read and written: text ([`read_text`], [`read_text_in_parts`], [`write_text`]), and the binary form of its
 //! `txt2bin` ([`read_binary`], [`write_binary`]); [`Format::detect`] distinguishes them. [`ScheduleBuilder`] builds a schedule
 //! from anything else. [`check()`], [`check_text`] and [`check_binary`] find what is wrong with one before it runs,
 //! and [`locate`] finds the position of an operation in a text. Nothing here opens a file.
@@ -27,7 +27,7 @@ pub use check::{Checked, check, check_binary, check_text, place_findings};
 pub use defect::{BuildError, Defect};
 pub use finding::{Finding, Findings, Place, Problem, Severity};
 pub use schedule::{Operation, RankOps, Schedule, Waiting};
-pub use text::{MAX_LINE, Reason, TextError, locate, read_text, write_text};
+pub use text::{MAX_LINE, ReadAt, Reason, TextError, locate, read_text, read_text_in_parts, write_text};
 
 /// Maximum number of bytes of a message, and of nanoseconds of work, of one operation: 2^62.
 pub const MAX_SIZE: u64 = 1 << 62;

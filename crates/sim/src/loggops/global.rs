@@ -245,7 +245,7 @@ impl<'a, P: Program, F: IdleTimes, R: Play<P, F>> Global<'a, P, F, R> {
         for &one in &free {
             let age = self.age(t, What::Send);
             let rank = &mut self.seats[me as usize].rank;
-            let event = self.rules.freed(rank, one, age);
+            let event = self.rules.freed(me, rank, one, age);
             rank.push(event, me);
         }
         free.clear();

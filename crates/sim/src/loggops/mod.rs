@@ -6,6 +6,7 @@ mod event;
 mod few;
 mod free;
 mod global;
+mod levels;
 mod matching;
 mod network;
 mod noise;
@@ -21,7 +22,7 @@ mod windows;
 
 use std::ops::ControlFlow;
 
-pub use network::{NamedNetwork, Network, PerByte, SizeRange};
+pub use network::{Level, NamedNetwork, Network, PerByte, SizeRange};
 pub use noise::{Noise, NoiseError, Place, RankClocks, Start, WindowNoise};
 pub use outcome::{Outcome, RunError, Stuck, Waiting};
 pub(crate) use prefetch::prefetch;
@@ -53,6 +54,8 @@ pub struct Run<'a> {
     pub net: Network,
     /// Parameters for messages of these sizes; `net` holds for all others. LogGOPSim's rules have none.
     pub ranges: &'a [SizeRange],
+    /// The networks among near ranks, the nearest first. LogGOPSim's rules have none.
+    pub levels: &'a [Level],
     /// The rules.
     pub rules: Rules,
     /// The noise.
@@ -156,7 +159,7 @@ fn outcome<P: Program, F: IdleTimes>(
     Outcome {
         events: played.events,
         finish: played.ranks.iter().map(|rank| rank.free.finish()).collect(),
-        stuck: stuck::find(program, &played.ranks, run.net.eager_limit),
+        stuck: stuck::find(program, &played.ranks, run),
         noise: played.noise,
     }
 }

@@ -133,6 +133,26 @@ impl SizeRange {
     }
 }
 
+/// The network among near ranks, such as those of a node: of each `ranks` consecutive ones.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Level {
+    /// Number of consecutive ranks that share it.
+    pub ranks: u32,
+    /// Its parameters.
+    #[serde(flatten)]
+    pub network: Network,
+    /// Its parameters for ranges of sizes, if there are any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ranges: Vec<SizeRange>,
+}
+
+impl Level {
+    /// The index of the first level that two ranks share; `None` if they share none.
+    pub fn of_pair(levels: &[Self], a: u32, b: u32) -> Option<usize> {
+        levels.iter().position(|level| a / level.ranks.max(1) == b / level.ranks.max(1))
+    }
+}
+
 /// A network and its name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NamedNetwork {
@@ -144,20 +164,28 @@ pub struct NamedNetwork {
     /// Parameters for ranges of sizes, if there are any; `network` holds for all other sizes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ranges: Vec<SizeRange>,
+    /// The networks among near ranks, the nearest first; `network` holds between all others.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub levels: Vec<Level>,
 }
 
 impl NamedNetwork {
-    /// The parameters for messages of `bytes`.
+    /// The parameters for messages of `bytes` between ranks that share no level.
     pub fn for_bytes(&self, bytes: u64) -> &Network {
         SizeRange::find(&self.ranges, bytes).map_or(&self.network, |range| &range.network)
     }
 
-    /// The same network with another eager limit, in bytes.
+    /// The same network with another eager limit, in bytes, at every level.
     #[must_use]
     pub fn with_eager_limit(&self, bytes: u64) -> Self {
         let mut other = self.clone();
         other.network.eager_limit = bytes;
-        other.ranges.iter_mut().for_each(|range| range.network.eager_limit = bytes);
+        let near = other.levels.iter_mut().flat_map(|level| {
+            let ranges = level.ranges.iter_mut().map(|range| &mut range.network);
+            ranges.chain(std::iter::once(&mut level.network))
+        });
+        let far = other.ranges.iter_mut().map(|range| &mut range.network);
+        far.chain(near).for_each(|network| network.eager_limit = bytes);
         other
     }
 }
@@ -165,6 +193,6 @@ impl NamedNetwork {
 impl From<Network> for NamedNetwork {
     /// A network without a name.
     fn from(network: Network) -> Self {
-        Self { preset: None, network, ranges: Vec::new() }
+        Self { preset: None, network, ranges: Vec::new(), levels: Vec::new() }
     }
 }

@@ -85,6 +85,17 @@ pub enum RunError {
          --net FILE.toml@4Ki, or leave out --compat"
     )]
     Ranges,
+    /// LogGOPSim has one network between all ranks.
+    #[error("the network has levels, and LogGOPSim knows one network between all ranks: leave out --compat")]
+    Levels,
+    /// The costs of all operations at all levels are too many.
+    #[error("the network has {levels} levels: a program of {shapes} kinds of operations can have fewer")]
+    TooManyLevels {
+        /// Number of levels.
+        levels: usize,
+        /// Number of kinds of operations.
+        shapes: usize,
+    },
     /// The program names a rank that it does not have.
     #[error("rank {rank} names rank {peer}, and there are {ranks} ranks: `quell goal check` finds where")]
     Peer {

@@ -5,6 +5,7 @@ mod physical;
 
 use super::event::{Event, What};
 use super::free::Layout;
+use super::levels::Levels;
 use super::noise::{Noise, NoiseError};
 use super::program::{ANY, Kind, Program, ReadyOp, ReadyTrigger};
 use super::rank::Rank;
@@ -31,6 +32,8 @@ pub(super) struct Cost {
     pub(super) cpu_bytes: u64,
     /// Wire time of its bytes.
     pub(super) wire_bytes: u64,
+    /// The level of the network, 0 between ranks that share none.
+    pub(super) level: u8,
 }
 
 /// The effects of one event. Reused from event to event to avoid allocations.
@@ -99,7 +102,7 @@ pub(super) trait Play<P: Program, F>: Sync {
     fn play(&self, me: u32, rank: &mut Rank<P::Rank, F>, event: Event, t: u64, effects: &mut Effects);
 
     /// The event of an operation that became free.
-    fn freed(&self, rank: &Rank<P::Rank, F>, free: ReadyOp, age: u64) -> Event;
+    fn freed(&self, me: u32, rank: &Rank<P::Rank, F>, free: ReadyOp, age: u64) -> Event;
 
     /// Hints that events of a rank will be played soon.
     fn prepare(&self, _me: u32, _rank: &Rank<P::Rank, F>) {}
@@ -121,7 +124,9 @@ pub(super) struct Context<'a, P> {
     pub(super) program: &'a P,
     pub(super) net: Network,
     pub(super) noise: &'a Noise,
+    /// The costs of all shapes, again for each level of the network.
     pub(super) costs: Vec<Cost>,
+    pub(super) levels: Levels<'a>,
     pub(super) layout: Layout,
 }
 
@@ -131,7 +136,6 @@ pub(super) const MAX_TIME: u64 = 1 << 62;
 impl<'a, P: Program> Context<'a, P> {
     /// Checks that program, rules and noise fit, and computes the cost of each shape.
     pub(super) fn new(program: &'a P, run: &Run<'a>) -> Result<Self, RunError> {
-        let net = run.net;
         let offsets = match run.noise {
             Noise::None => None,
             Noise::Window(window) => Some(window.ranks()),
@@ -144,9 +148,13 @@ impl<'a, P: Program> Context<'a, P> {
         if compatible && !run.ranges.is_empty() {
             return Err(RunError::Ranges);
         }
-        let cost = |shape: &super::Shape| -> Result<Cost, RunError> {
+        if compatible && !run.levels.is_empty() {
+            return Err(RunError::Levels);
+        }
+        let levels = Levels::new(program.shapes().len(), run.levels)?;
+        let cost = |(level, net, ranges): (u8, Network, &[SizeRange]), shape: &super::Shape| {
             let message = shape.kind != Kind::Calc;
-            let range = SizeRange::find(run.ranges, shape.size).filter(|_| message);
+            let range = SizeRange::find(ranges, shape.size).filter(|_| message);
             let net = range.map_or(net, |range| Network { eager_limit: net.eager_limit, ..range.network });
             let bytes = match compatible {
                 true => shape.size.wrapping_sub(1),
@@ -170,23 +178,35 @@ impl<'a, P: Program> Context<'a, P> {
                 gap: net.gap,
                 cpu_bytes: if message { per_byte(net.overhead_per_byte, "O")? } else { 0 },
                 wire_bytes: if message { per_byte(net.gap_per_byte, "G")? } else { 0 },
+                level,
             };
             let bytes = if compatible { 0 } else { cost.cpu_bytes.max(cost.wire_bytes) };
             let times = [cost.work, bytes, cost.latency, cost.overhead, cost.gap];
-            if times.iter().any(|&time| time > MAX_TIME) { Err(RunError::Overflow) } else { Ok(cost) }
+            if times.iter().any(|&time| time > MAX_TIME) {
+                Err(RunError::Overflow)
+            } else {
+                Ok::<_, RunError>(cost)
+            }
         };
-        let costs = program.shapes().iter().map(cost).collect::<Result<Vec<_>, _>>()?;
-        if [net.latency, net.overhead, net.gap].iter().any(|&time| time > MAX_TIME) {
-            return Err(RunError::Overflow);
+        let near = (1..).zip(run.levels).map(|(number, level)| (number, level.network, &level.ranges[..]));
+        let mut costs = Vec::with_capacity(program.shapes().len() * (1 + run.levels.len()));
+        for network in std::iter::once((0, run.net, run.ranges)).chain(near) {
+            let net = network.1;
+            if [net.latency, net.overhead, net.gap].iter().any(|&time| time > MAX_TIME) {
+                return Err(RunError::Overflow);
+            }
+            for shape in program.shapes() {
+                costs.push(cost(network, shape)?);
+            }
         }
-        let longest = costs.iter().map(|cost| cost.overhead).max().unwrap_or(net.overhead);
+        let longest = costs.iter().map(|cost| cost.overhead).max().unwrap_or(run.net.overhead);
         if let Noise::Window(window) = run.noise
             && longest >= window.length()
         {
             return Err(NoiseError::Short { longest, trace: window.length() }.into());
         }
         let layout = Layout { cpus: program.cpus() as usize, nics: program.nics() as usize };
-        Ok(Self { program, net, noise: run.noise, costs, layout })
+        Ok(Self { program, net: run.net, noise: run.noise, costs, levels, layout })
     }
 
     #[inline(always)]
@@ -220,23 +240,15 @@ impl<'a, P: Program> Context<'a, P> {
 
     /// The event of a freed operation, which does not start before `time`.
     #[inline(always)]
-    fn event(&self, free: ReadyOp, time: u64, age: u64) -> Event {
-        let cost = self.cost(free.shape);
+    fn event(&self, me: u32, free: ReadyOp, time: u64, age: u64) -> Event {
+        let shape = self.levels.shape(me, free.peer, free.shape);
+        let cost = self.cost(shape);
         let what = match cost.kind {
             Kind::Send => What::Send,
             Kind::Recv => What::Recv,
             Kind::Calc => What::Calc,
         };
-        Event {
-            time,
-            age,
-            who: free.peer,
-            op: free.op,
-            shape: free.shape,
-            what,
-            cpu: cost.cpu,
-            nic: cost.nic,
-        }
+        Event { time, age, who: free.peer, op: free.op, shape, what, cpu: cost.cpu, nic: cost.nic }
     }
 
     /// Whether `peer` is a rank of the program; if not, sets the error.

@@ -4,20 +4,17 @@ use super::matching::Entry;
 use super::outcome::{Stuck, Waiting};
 use super::program::{ANY, Program};
 use super::rank::Rank;
+use super::{Level, Run};
 
 /// Maximum number of entries of each kind that are listed.
 const NAMED: usize = 100;
 
 /// What remains on the ranks when none can go on; `None` if the program has finished.
-pub(super) fn find<P: Program, F>(
-    program: &P,
-    ranks: &[Rank<P::Rank, F>],
-    eager_limit: u64,
-) -> Option<Stuck> {
+pub(super) fn find<P: Program, F>(program: &P, ranks: &[Rank<P::Rank, F>], run: &Run<'_>) -> Option<Stuck> {
     let mut stuck = Stuck::default();
     for (me, rank) in (0..).zip(ranks) {
         let waiting = |entry: &Entry| {
-            let size = program.shapes()[entry.shape as usize].size;
+            let size = size(program, entry);
             Waiting { rank: me, op: entry.op, peer: entry.envelope.source, tag: entry.envelope.tag, size }
         };
         note(rank.posted.iter().map(waiting), &mut stuck.receives, &mut stuck.receives_total);
@@ -31,8 +28,14 @@ pub(super) fn find<P: Program, F>(
     if stuck == Stuck::default() {
         return None;
     }
-    stuck.cycle = cycle(&waits(program, ranks, eager_limit));
+    stuck.cycle = cycle(&waits(program, ranks, run));
     Some(stuck)
+}
+
+/// The size of a message or receive. Shapes repeat for each level of the network.
+fn size<P: Program>(program: &P, entry: &Entry) -> u64 {
+    let shapes = program.shapes();
+    shapes[entry.shape as usize % shapes.len()].size
 }
 
 fn note(all: impl Iterator<Item = Waiting>, named: &mut Vec<Waiting>, total: &mut u64) {
@@ -46,7 +49,7 @@ fn note(all: impl Iterator<Item = Waiting>, named: &mut Vec<Waiting>, total: &mu
 
 /// The rank that each rank waits for: the source of its first receive, or the receiver that does not take its rendezvous;
 /// [`ANY`] for none.
-fn waits<P: Program, F>(program: &P, ranks: &[Rank<P::Rank, F>], eager_limit: u64) -> Vec<u32> {
+fn waits<P: Program, F>(program: &P, ranks: &[Rank<P::Rank, F>], run: &Run<'_>) -> Vec<u32> {
     let mut waits: Vec<u32> = ranks
         .iter()
         .map(|rank| {
@@ -56,7 +59,9 @@ fn waits<P: Program, F>(program: &P, ranks: &[Rank<P::Rank, F>], eager_limit: u6
         .collect();
     for (me, rank) in (0..).zip(ranks) {
         for entry in rank.arrived.iter() {
-            let synchronous = program.shapes()[entry.shape as usize].size > eager_limit;
+            let near = Level::of_pair(run.levels, me, entry.envelope.source).map(|level| &run.levels[level]);
+            let network = near.map_or(&run.net, |level| &level.network);
+            let synchronous = size(program, entry) > network.eager_limit;
             let sender = &mut waits[entry.envelope.source as usize];
             if synchronous && *sender == ANY {
                 *sender = me;

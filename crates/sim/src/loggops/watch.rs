@@ -119,8 +119,8 @@ impl<P: Program, F: IdleTimes, W: Watch> Play<P, F> for Watched<'_, '_, P, W> {
         });
     }
 
-    fn freed(&self, rank: &Rank<P::Rank, F>, free: ReadyOp, age: u64) -> Event {
-        self.rules.freed(rank, free, age)
+    fn freed(&self, me: u32, rank: &Rank<P::Rank, F>, free: ReadyOp, age: u64) -> Event {
+        self.rules.freed(me, rank, free, age)
     }
 
     fn early(&self) -> Early {

@@ -374,7 +374,7 @@ impl<'a, P: Program, F: IdleTimes, R: Play<P, F>> Worker<'a, P, F, R> {
             }
             next += 1;
             let rank = &mut self.ranks[at];
-            let event = self.rules.freed(rank, free, age);
+            let event = self.rules.freed(me, rank, free, age);
             // Nothing else starts on the rank's only CPU before that time.
             let early = self.early != Early::None
                 && event.what == What::Recv

@@ -12,7 +12,7 @@
 //! let params = Params { ranks: 1000, iterations: 5, work_ns: 100_000, ..Params::default() };
 //! let program = by_name("bsp", &params)?;
 //! let silence =
-//!     Run { net: Network::default(), ranges: &[], rules: Rules::Physical, noise: &Noise::None, threads: 1, progress: quell_sim::loggops::NO_PROGRESS };
+//!     Run { net: Network::default(), ranges: &[], levels: &[], rules: Rules::Physical, noise: &Noise::None, threads: 1, progress: quell_sim::loggops::NO_PROGRESS };
 //! // Each superstep is its work and a barrier of ten rounds, each of 2·1500 + 2500 + 7·6 ns.
 //! assert_eq!(run(&program, &silence)?.last().1, 5 * (100_000 + 10 * 5_542));
 //! # Ok::<(), Box<dyn std::error::Error>>(())

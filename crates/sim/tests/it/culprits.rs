@@ -36,6 +36,7 @@ fn play_by(rules: Rules, name: &str, params: &Params, noise: &Noise) -> (Outcome
     let how = Run {
         net: Network::default(),
         ranges: &[],
+        levels: &[],
         rules,
         noise,
         threads: 1,

@@ -79,6 +79,7 @@ impl Example {
         let options = Run {
             net: self.net(),
             ranges: &[],
+            levels: &[],
             rules,
             noise: &noise,
             threads: 1,

@@ -41,6 +41,7 @@ fn slowdown(inner: &str, period_us: u64, together: bool) -> f64 {
         let options = Run {
             net: Network::default(),
             ranges: &[],
+            levels: &[],
             rules: Rules::Physical,
             noise,
             threads: 1,

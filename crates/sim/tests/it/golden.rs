@@ -97,6 +97,7 @@ fn loggopsim_knows_one_set_of_parameters() {
         let options = Run {
             net: case.net,
             ranges: &[range],
+            levels: &[],
             rules: Rules::Compatible,
             noise: &Noise::None,
             threads: 1,
@@ -114,6 +115,7 @@ fn the_engine_gives_loggopsims_results() {
             let options = Run {
                 net: case.net,
                 ranges: &[],
+                levels: &[],
                 rules: Rules::Compatible,
                 noise: &noise,
                 threads,
@@ -139,10 +141,11 @@ fn the_physical_rules_are_the_same_on_plain_programs() {
         single && case.program.shapes().iter().all(|shape| shape.size <= case.net.eager_limit)
     };
     for case in cases().into_iter().filter(plain) {
-        check("physical reference", &case, &physical(&case.program, case.net, &[], None, false).found);
+        check("physical reference", &case, &physical(&case.program, case.net, &[], &[], None, false).found);
         let options = Run {
             net: case.net,
             ranges: &[],
+            levels: &[],
             rules: Rules::Physical,
             noise: &Noise::None,
             threads: 1,

@@ -28,11 +28,11 @@ const TOO_LATE: u64 = 1 << 62;
 const REFUSED: [&str; 2] = ["none of them can ever start", "no operation"];
 
 fn referenced<P: Program>(program: &P, schedule: &Schedule, rules: Rules) -> Reference {
-    let Schedule { net, ranges, strikes, .. } = schedule;
+    let Schedule { net, ranges, levels, strikes, .. } = schedule;
     match rules {
         Rules::Compatible => compatible(program, *net, strikes.as_ref()),
-        Rules::Physical => physical(program, *net, ranges, strikes.as_ref(), false),
-        Rules::Call => physical(program, *net, ranges, strikes.as_ref(), true),
+        Rules::Physical => physical(program, *net, ranges, levels, strikes.as_ref(), false),
+        Rules::Call => physical(program, *net, ranges, levels, strikes.as_ref(), true),
     }
 }
 
@@ -48,15 +48,16 @@ fn played<P: Program>(
         Rules::Physical | Rules::Call => schedule.strikes.as_ref().map(rank_clocks),
     };
     let noise = noise.unwrap_or(Noise::None);
-    let ranges = match rules {
-        Rules::Compatible => &[][..],
-        Rules::Physical | Rules::Call => &schedule.ranges,
+    let (ranges, levels) = match rules {
+        Rules::Compatible => (&[][..], &[][..]),
+        Rules::Physical | Rules::Call => (&schedule.ranges[..], &schedule.levels[..]),
     };
     run(
         program,
         &Run {
             net: schedule.net,
             ranges,
+            levels,
             rules,
             noise: &noise,
             threads,
@@ -117,8 +118,8 @@ fn hold(seed: u64, schedule: &Schedule, rules: Rules) {
     if difference(schedule, rules).is_some() {
         let small = shrunk(schedule, |less| difference(less, rules).is_some());
         let what = difference(&small, rules).unwrap_or_default();
-        let Schedule { program, net, ranges, strikes } = small;
-        panic!("seed {seed}, {rules:?}: {what}\n{net:?}\n{ranges:?}\n{strikes:?}\n\n{program}");
+        let Schedule { program, net, ranges, levels, strikes } = small;
+        panic!("seed {seed}, {rules:?}: {what}\n{net:?}\n{ranges:?}\n{levels:?}\n{strikes:?}\n\n{program}");
     }
 }
 

@@ -1,6 +1,6 @@
 //! quell's own rules: each step takes, of everything that waits on all ranks, what can start first.
 
-use quell_sim::loggops::{Kind, Network, PerByte, Program, ReadyOp, Shape, SizeRange};
+use quell_sim::loggops::{Kind, Level, Network, PerByte, Program, ReadyOp, Shape, SizeRange};
 
 use super::strikes::Strikes;
 use super::{Message, Operation, Reference};
@@ -55,6 +55,7 @@ struct Machine<'a, P: Program> {
     program: &'a P,
     net: Network,
     ranges: &'a [SizeRange],
+    levels: &'a [Level],
     strikes: Option<&'a Strikes>,
     /// Whether messages are handled only in the call.
     in_call: bool,
@@ -74,6 +75,7 @@ pub fn physical<P: Program>(
     program: &P,
     net: Network,
     ranges: &[SizeRange],
+    levels: &[Level],
     strikes: Option<&Strikes>,
     in_call: bool,
 ) -> Reference {
@@ -82,6 +84,7 @@ pub fn physical<P: Program>(
         program,
         net,
         ranges,
+        levels,
         strikes,
         in_call,
         states: vec![],
@@ -174,10 +177,10 @@ impl<P: Program> Machine<'_, P> {
                 }
             }
             What::Handling(message, receive) => {
-                let rendezvous = self.is_rendezvous(message.shape);
-                let bytes = if rendezvous { (0, 0) } else { self.further_bytes(message.shape.size) };
+                let rendezvous = self.is_rendezvous(rank, message);
+                let bytes = if rendezvous { (0, 0) } else { self.further_bytes(rank, message) };
                 let place = (receive.shape.cpu, receive.shape.nic);
-                let end = self.take_in(rank, t, message.shape.size, bytes, place);
+                let end = self.take_in(rank, t, message, bytes, place);
                 self.meet(rank, message, receive, end, t);
             }
             What::OnItsWay(message) => {
@@ -192,7 +195,7 @@ impl<P: Program> Machine<'_, P> {
                 let granted = &mut self.granted[element.maker.1 as usize];
                 let same = |(other, _): &(Message, Operation)| (other.from, other.op) == (rank, message.op);
                 let (_, receive) = granted.remove(granted.iter().position(same).unwrap());
-                let bytes = self.further_bytes(message.shape.size);
+                let bytes = self.further_bytes(element.maker.1, message);
                 let what = What::DataOnTheirWay(message, receive);
                 let end = self.transmit(rank, t, message.shape, bytes, element.maker.1, what);
                 self.notify_done(rank, message.op, end, t);
@@ -201,22 +204,21 @@ impl<P: Program> Machine<'_, P> {
                 self.waiting.push(Element { what: What::Data(message, receive), ..element });
             }
             What::Data(message, receive) => {
-                let bytes = self.further_bytes(message.shape.size);
-                let end =
-                    self.take_in(rank, t, message.shape.size, bytes, (receive.shape.cpu, receive.shape.nic));
+                let bytes = self.further_bytes(rank, message);
+                let end = self.take_in(rank, t, message, bytes, (receive.shape.cpu, receive.shape.nic));
                 self.notify_done(rank, receive.op, end, t);
             }
         }
     }
 
-    fn is_rendezvous(&self, shape: Shape) -> bool {
-        shape.size > self.net.eager_limit
+    fn is_rendezvous(&self, to: u32, message: Message) -> bool {
+        message.shape.size > self.level(message.from, to).0.eager_limit
     }
 
     fn send(&mut self, rank: u32, t: u64, op: Operation) {
-        let rendezvous = self.is_rendezvous(op.shape);
-        let bytes = if rendezvous { (0, 0) } else { self.further_bytes(op.shape.size) };
         let message = Message { from: rank, op: op.op, shape: op.shape };
+        let rendezvous = self.is_rendezvous(op.peer, message);
+        let bytes = if rendezvous { (0, 0) } else { self.further_bytes(op.peer, message) };
         let end = self.transmit(rank, t, op.shape, bytes, op.peer, What::OnItsWay(message));
         if !rendezvous {
             self.notify_done(rank, op.op, end, t);
@@ -233,7 +235,7 @@ impl<P: Program> Machine<'_, P> {
         peer: u32,
         what: What,
     ) -> u64 {
-        let Network { overhead, gap, latency, .. } = self.net_of(size);
+        let Network { overhead, gap, latency, .. } = self.net_of(rank, peer, size);
         let maker = (t, rank);
         let t = if self.in_call { t.max(self.out[rank as usize][nic as usize]) } else { t };
         let end = self.work(rank, t, overhead + copy);
@@ -267,9 +269,9 @@ impl<P: Program> Machine<'_, P> {
     }
 
     fn message(&mut self, rank: u32, t: u64, message: Message, place: (u8, u8)) {
-        let rendezvous = self.is_rendezvous(message.shape);
-        let bytes = if rendezvous { (0, 0) } else { self.further_bytes(message.shape.size) };
-        let end = self.take_in(rank, t, message.shape.size, bytes, place);
+        let rendezvous = self.is_rendezvous(rank, message);
+        let bytes = if rendezvous { (0, 0) } else { self.further_bytes(rank, message) };
+        let end = self.take_in(rank, t, message, bytes, place);
         let posted = &mut self.posted[rank as usize];
         match posted.iter().position(|op| op.takes(&message)) {
             Some(first) => {
@@ -285,11 +287,11 @@ impl<P: Program> Machine<'_, P> {
         &mut self,
         rank: u32,
         t: u64,
-        size: u64,
+        message: Message,
         (wire, copy): (u64, u64),
         (cpu, nic): (u8, u8),
     ) -> u64 {
-        let Network { overhead, gap, .. } = self.net_of(size);
+        let Network { overhead, gap, .. } = self.net_of(rank, message.from, message.shape.size);
         let t = if self.in_call { t.max(self.r#in[rank as usize][nic as usize]) } else { t };
         let end = self.work(rank, t, overhead + copy).max(self.work(rank, t + wire, overhead));
         self.note_noise(rank, end, t + overhead + copy.max(wire));
@@ -300,11 +302,11 @@ impl<P: Program> Machine<'_, P> {
 
     /// Message and receive meet at `at`, in an event that started at `t`: the receive is done, or a rendezvous gets its answer.
     fn meet(&mut self, rank: u32, message: Message, op: Operation, at: u64, t: u64) {
-        if self.is_rendezvous(message.shape) {
+        if self.is_rendezvous(rank, message) {
             self.granted[rank as usize].push((message, op));
             self.waiting.push(Element {
                 rank: message.from,
-                ready: at + self.net_of(message.shape.size).latency,
+                ready: at + self.net_of(rank, message.from, message.shape.size).latency,
                 maker: (t, rank),
                 what: What::Answer(message),
             });
@@ -313,17 +315,26 @@ impl<P: Program> Machine<'_, P> {
         }
     }
 
-    /// The parameters of a size; an empty message costs what one of a byte costs.
-    fn net_of(&self, size: u64) -> Network {
+    /// The network between two ranks, with its parameters for ranges of sizes.
+    fn level(&self, a: u32, b: u32) -> (Network, &[SizeRange]) {
+        let group = |rank: u32, level: &Level| rank - rank % level.ranks;
+        let shared = self.levels.iter().find(|level| group(a, level) == group(b, level));
+        shared.map_or((self.net, self.ranges), |level| (level.network, &level.ranges))
+    }
+
+    /// The parameters of a size between two ranks; an empty message costs what one of a byte costs.
+    fn net_of(&self, a: u32, b: u32, size: u64) -> Network {
         let holds = |range: &&SizeRange| range.from_bytes <= size.max(1) && size.max(1) <= range.to_bytes;
-        self.ranges.iter().find(holds).map_or(self.net, |range| range.network)
+        let (network, ranges) = self.level(a, b);
+        ranges.iter().find(holds).map_or(network, |range| range.network)
     }
 
     /// Time of all bytes but the first on the wire and on a CPU.
-    fn further_bytes(&self, size: u64) -> (u64, u64) {
+    fn further_bytes(&self, to: u32, message: Message) -> (u64, u64) {
+        let size = message.shape.size;
         let bytes = size.saturating_sub(1);
         let rounded = |per_byte: PerByte| per_byte.time(bytes);
-        let net = self.net_of(size);
+        let net = self.net_of(message.from, to, size);
         (rounded(net.gap_per_byte), rounded(net.overhead_per_byte))
     }
 

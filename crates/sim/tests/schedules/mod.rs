@@ -8,7 +8,9 @@ use std::sync::Arc;
 
 use quell_recording::{Cpu, Detour, Nanos, Span, Trace};
 use quell_sim::ProgressClock;
-use quell_sim::loggops::{ANY, Kind, Network, Noise, PerByte, Place, Program, RankClocks, Shape, SizeRange};
+use quell_sim::loggops::{
+    ANY, Kind, Level, Network, Noise, PerByte, Place, Program, RankClocks, Shape, SizeRange,
+};
 
 use crate::reference::strikes::{Detours, Strikes};
 use listed::{Listed, Op};
@@ -44,6 +46,8 @@ pub struct Schedule {
     pub net: Network,
     /// Parameters of some sizes, under the physical rules only.
     pub ranges: Vec<SizeRange>,
+    /// Networks among near ranks, under the physical rules only.
+    pub levels: Vec<Level>,
     pub strikes: Option<Strikes>,
 }
 
@@ -62,7 +66,8 @@ pub fn schedule(seed: u64) -> Schedule {
     let program = Listed::new(maker.ranks);
     let strikes = dice.once_in(2).then(|| strikes(dice, &program, &net, scale));
     let ranges = ranges(dice, scale, &net);
-    Schedule { program, net, ranges, strikes }
+    let levels = levels(dice, scale);
+    Schedule { program, net, ranges, levels, strikes }
 }
 
 /// No ranges of sizes, or some of those that messages have.
@@ -79,6 +84,18 @@ fn ranges(dice: &mut Dice, scale: u64, net: &Network) -> Vec<SizeRange> {
         range
     };
     (0..3).map(|_| next()).collect()
+}
+
+/// No levels, or networks of their own among two to eight ranks.
+fn levels(dice: &mut Dice, scale: u64) -> Vec<Level> {
+    let mut ranks = 1;
+    let mut next = |dice: &mut Dice| {
+        ranks *= 2 + dice.below(3) as u32;
+        let network = scaled_net(dice, scale);
+        Level { ranks, network, ranges: ranges(dice, scale, &network) }
+    };
+    let number = if dice.once_in(3) { 1 + dice.below(2) } else { 0 };
+    (0..number).map(|_| next(dice)).collect()
 }
 
 /// The typical nanoseconds of work, and a network on which messages take a similar time.

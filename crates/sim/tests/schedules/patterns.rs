@@ -6,7 +6,7 @@ use quell_sim::loggops::{PerByte, Shape};
 use quell_sim::pattern::{AnyPattern, LIST, Params, Steps, UnrollTo, by_name, unroll};
 
 use super::listed::{Listed, Op};
-use super::{Dice, Schedule, ranges, scale_and_net, strikes};
+use super::{Dice, Schedule, levels, ranges, scale_and_net, strikes};
 
 /// The `seed`-th pattern, its name, and the list of its operations on some network.
 pub fn pattern(seed: u64) -> (&'static str, Steps<AnyPattern>, Schedule) {
@@ -39,7 +39,8 @@ pub fn pattern(seed: u64) -> (&'static str, Steps<AnyPattern>, Schedule) {
     let program = Listed::new(list.0);
     let noise = dice.once_in(2).then(|| strikes(dice, &steps, &net, scale));
     let ranges = ranges(dice, scale, &net);
-    (name, steps, Schedule { program, net, ranges, strikes: noise })
+    let levels = levels(dice, scale);
+    (name, steps, Schedule { program, net, ranges, levels, strikes: noise })
 }
 
 struct List(Vec<Vec<Op>>);

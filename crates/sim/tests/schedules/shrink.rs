@@ -30,6 +30,7 @@ fn smaller(whole: &Schedule) -> impl Iterator<Item = Schedule> {
     let places: Vec<(usize, usize)> =
         (0..ranks.len()).flat_map(|rank| (0..ranks[rank].len()).map(move |op| (rank, op))).collect();
     let plain = (!whole.ranges.is_empty()).then(|| Schedule { ranges: vec![], ..whole.clone() });
+    let level = (!whole.levels.is_empty()).then(|| Schedule { levels: vec![], ..whole.clone() });
     let quiet = whole.strikes.is_some().then(|| Schedule { strikes: None, ..whole.clone() });
     let fewer_ranks = (0..ranks.len()).filter_map(|rank| without_rank(whole, rank));
     let fewer_ops = pieces(ranks).into_iter().map(|(rank, piece)| without_ops(whole, rank, &piece));
@@ -38,6 +39,7 @@ fn smaller(whole: &Schedule) -> impl Iterator<Item = Schedule> {
     quiet
         .into_iter()
         .chain(plain)
+        .chain(level)
         .chain(fewer_ranks)
         .chain(fewer_ops)
         .chain(fewer_needs)

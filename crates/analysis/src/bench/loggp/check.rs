@@ -67,6 +67,7 @@ fn play((net, ranges): Parameterised<'_>, ranks: &[Vec<(Shape, u32)>]) -> Option
     let run = Run {
         net,
         ranges,
+        levels: &[],
         rules: Rules::Physical,
         noise: &Noise::None,
         threads: 1,

@@ -94,7 +94,10 @@ pub fn read(text: &str, source: &str) -> Result<(Preset, Vec<String>), String> {
         known.push("a fitted g or G is below 0, and was taken for 0: the measurement was disturbed".into());
     }
     let source = format!("netgauge loggp, {}", one_line(source));
-    Ok((Preset { net: network, ranges, source, hosts: Vec::new(), date: String::new() }, known))
+    Ok((
+        Preset { net: network, ranges, levels: Vec::new(), source, hosts: Vec::new(), date: String::new() },
+        known,
+    ))
 }
 
 /// The range of sizes of one protocol.

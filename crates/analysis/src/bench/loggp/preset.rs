@@ -19,9 +19,20 @@
 //! g_ns = 87
 //! G_ns_per_byte = 0.4
 //! O_ns_per_byte = 0.02
+//!
+//! [[level]]          # optional: the network among near ranks, such as those of a node, the nearest first
+//! ranks = 64         # each 64 consecutive ranks are near
+//! L_ns = 80
+//! o_ns = 40
+//! g_ns = 60
+//! G_ns_per_byte = 0.05
+//! O_ns_per_byte = 0.02
+//! S_bytes = 256
 //! ```
+//!
+//! A level may have ranges of its own, as `[[level.range]]`.
 
-use quell_sim::loggops::{Network, PerByte, SizeRange};
+use quell_sim::loggops::{Level, Network, PerByte, SizeRange};
 use serde::{Deserialize, Serialize};
 
 use super::{Document, Kind};
@@ -32,6 +43,7 @@ const MOST_NS: f64 = (1u64 << 62) as f64;
 const MOST_NS_PER_BYTE: f64 = 1e9;
 const MOST_BYTES: u64 = 1 << 62;
 const MOST_RANGES: usize = 1024;
+const MOST_LEVELS: usize = 8;
 
 /// A network from a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,6 +52,8 @@ pub struct Preset {
     pub net: Network,
     /// Parameters for ranges of sizes, in order.
     pub ranges: Vec<SizeRange>,
+    /// The networks among near ranks, the nearest first.
+    pub levels: Vec<Level>,
     /// Origin of the numbers.
     pub source: String,
     /// The hosts between which they were measured.
@@ -69,6 +83,28 @@ struct Written {
     hosts: Vec<String>,
     #[serde(default)]
     date: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    range: Vec<WrittenRange>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    level: Vec<WrittenLevel>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenLevel {
+    ranks: u32,
+    #[serde(rename = "L_ns")]
+    latency: f64,
+    #[serde(rename = "o_ns")]
+    overhead: f64,
+    #[serde(rename = "g_ns")]
+    gap: f64,
+    #[serde(rename = "G_ns_per_byte")]
+    gap_per_byte: f64,
+    #[serde(rename = "O_ns_per_byte")]
+    overhead_per_byte: f64,
+    #[serde(rename = "S_bytes")]
+    eager_limit: u64,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     range: Vec<WrittenRange>,
 }
@@ -145,6 +181,70 @@ impl WrittenRange {
     }
 }
 
+/// Checks and converts ranges of sizes.
+fn checked_ranges(written: &[WrittenRange], eager_limit: u64) -> Result<Vec<SizeRange>, String> {
+    if written.len() > MOST_RANGES {
+        return Err(format!("{} ranges are more than {MOST_RANGES}", written.len()));
+    }
+    let mut ranges: Vec<SizeRange> = Vec::new();
+    for (index, range) in written.iter().enumerate() {
+        let place = |reason: String| format!("range {}: {reason}", index + 1);
+        let range = range.check(eager_limit).map_err(place)?;
+        if let Some(before) = ranges.last().filter(|before| before.to_bytes >= range.from_bytes) {
+            return Err(place(format!(
+                "from_bytes = {} is not above the to_bytes = {} before it",
+                range.from_bytes, before.to_bytes
+            )));
+        }
+        ranges.push(range);
+    }
+    Ok(ranges)
+}
+
+/// Checks that each level is made of whole groups of the level before it.
+///
+/// # Errors
+/// Which level is not.
+pub fn check_levels(levels: &[Level]) -> Result<(), String> {
+    if levels.len() > MOST_LEVELS {
+        return Err(format!("{} levels are more than {MOST_LEVELS}", levels.len()));
+    }
+    let mut before = 1;
+    for ranks in levels.iter().map(|level| level.ranks) {
+        match ranks {
+            0 | 1 => return Err(format!("a level needs 2 or more ranks, not {ranks}")),
+            ranks if ranks <= before || ranks % before != 0 => {
+                return Err(format!("a level of {ranks} ranks is not made of whole groups of {before}"));
+            }
+            ranks => before = ranks,
+        }
+    }
+    Ok(())
+}
+
+impl WrittenLevel {
+    fn check(&self) -> Result<Level, String> {
+        let times = [self.latency, self.overhead, self.gap];
+        let network = checked(times, [self.gap_per_byte, self.overhead_per_byte], self.eager_limit)?;
+        let ranges = checked_ranges(&self.range, self.eager_limit)?;
+        Ok(Level { ranks: self.ranks, network, ranges })
+    }
+
+    fn from_level(level: &Level) -> Self {
+        let net = &level.network;
+        Self {
+            ranks: level.ranks,
+            latency: net.latency as f64,
+            overhead: net.overhead as f64,
+            gap: net.gap as f64,
+            gap_per_byte: net.gap_per_byte.as_nanos(),
+            overhead_per_byte: net.overhead_per_byte.as_nanos(),
+            eager_limit: net.eager_limit,
+            range: level.ranges.iter().map(WrittenRange::from_range).collect(),
+        }
+    }
+}
+
 impl Preset {
     /// Reads a file's text.
     ///
@@ -155,22 +255,14 @@ impl Preset {
             toml::from_str(text).map_err(|error| error.to_string().trim_end().to_owned())?;
         let times = [written.latency, written.overhead, written.gap];
         let net = checked(times, [written.gap_per_byte, written.overhead_per_byte], written.eager_limit)?;
-        if written.range.len() > MOST_RANGES {
-            return Err(format!("{} ranges are more than {MOST_RANGES}", written.range.len()));
-        }
-        let mut ranges: Vec<SizeRange> = Vec::new();
-        for (index, range) in written.range.iter().enumerate() {
-            let place = |reason: String| format!("range {}: {reason}", index + 1);
-            let range = range.check(written.eager_limit).map_err(place)?;
-            if let Some(before) = ranges.last().filter(|before| before.to_bytes >= range.from_bytes) {
-                return Err(place(format!(
-                    "from_bytes = {} is not above the to_bytes = {} before it",
-                    range.from_bytes, before.to_bytes
-                )));
-            }
-            ranges.push(range);
-        }
-        Ok(Self { net, ranges, source: written.source, hosts: written.hosts, date: written.date })
+        let ranges = checked_ranges(&written.range, written.eager_limit)?;
+        let place = |(index, level): (usize, &WrittenLevel)| {
+            level.check().map_err(|reason| format!("level {}: {reason}", index + 1))
+        };
+        let levels = written.level.iter().enumerate().map(place).collect::<Result<Vec<_>, _>>()?;
+        check_levels(&levels)?;
+        let Written { source, hosts, date, .. } = written;
+        Ok(Self { net, ranges, levels, source, hosts, date })
     }
 
     /// The file's text.
@@ -190,6 +282,7 @@ impl Preset {
             hosts: self.hosts.clone(),
             date: self.date.clone(),
             range: self.ranges.iter().map(WrittenRange::from_range).collect(),
+            level: self.levels.iter().map(WrittenLevel::from_level).collect(),
         };
         toml::to_string(&written).map_err(|error| error.to_string())
     }
@@ -210,6 +303,7 @@ impl Preset {
         Self {
             net: kind.parameters.net(eager_limit),
             ranges,
+            levels: Vec::new(),
             source: format!("quell bench loggp, {}-node, {}", kind.kind.word(), document.mpi),
             hosts: kind.hosts.clone(),
             date: date.to_owned(),

@@ -213,7 +213,7 @@ proptest! {
             gap_per_byte: PerByte::from_femtoseconds(fs), overhead_per_byte: PerByte::default(),
         };
         let mut from_bytes = 1;
-        let mut preset = Preset { net, ranges: vec![], source, hosts: vec!["a\"b".into()], date: "2026-11-21".into() };
+        let mut preset = Preset { net, ranges: vec![], levels: vec![], source, hosts: vec!["a\"b".into()], date: "2026-11-21".into() };
         for (length, latency) in ranges {
             let network = Network { latency, ..net };
             preset.ranges.push(SizeRange { from_bytes, to_bytes: from_bytes + length, network });

@@ -15,7 +15,12 @@ const WORK: u64 = 1_000_000;
 const MESSAGE: u64 = 1_500 + 2_500 + 1_500;
 
 fn messages(op: &str, bytes: u64) -> Messages {
-    Messages { op: op.to_owned(), bytes, network: Network::default().into(), rules: Rules::Physical }
+    Messages {
+        op: op.to_owned(),
+        bytes,
+        network: Box::new(Network::default().into()),
+        rules: Rules::Physical,
+    }
 }
 
 fn options(ranks: u64, effort_divisor: u64) -> Options {

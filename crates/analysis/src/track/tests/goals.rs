@@ -19,6 +19,7 @@ pub fn finish(program: &impl Program, net: Network) -> Vec<u64> {
     let silence = Run {
         net,
         ranges: &[],
+        levels: &[],
         rules: Rules::Physical,
         noise: &Noise::None,
         threads: 1,

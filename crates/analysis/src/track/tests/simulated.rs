@@ -67,6 +67,7 @@ pub fn ends(program: &[Vec<Step>], net: Network, sources: [bool; 2]) -> Vec<Vec<
     let run = Run {
         net,
         ranges: &[],
+        levels: &[],
         rules: Rules::Physical,
         noise: &Noise::None,
         threads: 1,

@@ -10,7 +10,7 @@ use quell_request::simulate::program;
 pub fn run(args: &GoalConvert, printer: Printer) -> anyhow::Result<Outcome> {
     let format = form(&args.target)?;
     keep(&args.target)?;
-    let (schedule, _) = program::read(&args.schedule, &mut |text| printer.warn(text))?;
+    let (schedule, _) = program::read(&args.schedule, None, &mut |text| printer.warn(text))?;
     let written = write(&schedule, format, &args.target.output)?;
     let output = args.target.output.display();
     printer.status(&format!("{output} holds {}: {}", size(&schedule), bytes(written)));

@@ -50,7 +50,7 @@ impl Sweepable for Curves {
             AxisKind { decides: true, default: Some("none"), ..AxisKind::text("sync", sync) },
             NOISE,
             WITHOUT,
-            AxisKind { default: Some("loggopsim"), ..NET },
+            AxisKind { default: Some("slingshot"), ..NET },
             AxisKind { default: Some("8"), ..number("bytes", size) },
             PROGRESS,
             AxisKind { default: Some("1ms"), ..time("quantum", "quantum_ns") },

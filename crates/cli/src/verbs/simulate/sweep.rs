@@ -78,7 +78,7 @@ impl Runs {
             anyhow::bail!("there is no schedule")
         };
         let read = || {
-            let (schedule, format) = program::read(&path, &mut |text| Printer::new(true).warn(text))?;
+            let (schedule, format) = program::read(&path, None, &mut |text| Printer::new(true).warn(text))?;
             let errors = program::errors(&schedule, &Source { path: path.clone(), format })?;
             let errors = errors.map(|errors| errors.to_string());
             Ok(Checked { schedule, errors })
@@ -154,6 +154,7 @@ fn play<P: Program>(program: &P, args: &SimulateArgs, noise: &Noise) -> anyhow::
     let run = Run {
         net: net.network,
         ranges: &net.ranges,
+        levels: &net.levels,
         rules: noise::rules(args),
         noise,
         threads: rayon::current_num_threads(),
@@ -194,7 +195,8 @@ impl Sweepable for Runs {
             WITHOUT,
             flag("cosched"),
             time("skew", "skew_ns"),
-            AxisKind { default: Some("loggopsim"), ..NET },
+            // Without it, a schedule has the network that it was traced on, and LogGOPSim's rules have LogGOPSim's.
+            NET,
             time("work", "work_ns"),
             number("bytes", size),
             number("iterations", size),

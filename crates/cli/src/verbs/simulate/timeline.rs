@@ -58,6 +58,7 @@ pub fn draw<P: Program>(
         let run = Run {
             net: net.network,
             ranges: &net.ranges,
+            levels: &net.levels,
             rules: rules(&args.options),
             noise,
             threads: 1,

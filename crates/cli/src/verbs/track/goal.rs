@@ -6,8 +6,8 @@ use quell_analysis::bench::loggp::preset::Preset;
 use quell_analysis::track::{Extrapolation, Replayable, Scaling, goal};
 use quell_otf2::Archive;
 use quell_recording::atomic_write;
-use quell_recording::mpi::Run;
-use quell_sim::loggops::{NamedNetwork, Network};
+use quell_recording::mpi::{Location, Run};
+use quell_sim::loggops::{Level, NamedNetwork};
 
 use crate::args::{GoalTarget, ScalingName, Track};
 use crate::outcome::Outcome;
@@ -34,7 +34,7 @@ pub fn run(args: &Track, output: &Path, printer: Printer) -> anyhow::Result<Outc
     let mut archive = args.options.noise_of(Archive::open(&args.options.archive)?);
     let extrapolation = extrapolation(args);
     let measured = measured_network(args, &archive)?;
-    let network = measured.as_ref().map_or_else(|| Network::default().into(), named);
+    let network = measured.as_ref().map_or_else(|| network::DEFAULT.named(), named);
     let made = {
         let step = Step::new(printer, "track", None);
         goal(&mut archive, extrapolation, &network, &mut |events| step.reach(events))?
@@ -44,11 +44,12 @@ pub fn run(args: &Track, output: &Path, printer: Printer) -> anyhow::Result<Outc
     let network_file = network::traced_with(output);
     if let Some(mut measured) = measured {
         measured.net.eager_limit = made.network.network.eager_limit;
+        measured.levels.clone_from(&made.network.levels);
         atomic_write(&network_file, measured.to_toml().map_err(anyhow::Error::msg)?.as_bytes())?;
         printer.status(&format!("{} holds its network: {}", network_file.display(), measured.source));
     } else {
         printer.status(
-            "its network was not measured, so `quell simulate` takes LogGOPSim's, which is slow: \
+            "its network was not measured, so `quell simulate` takes that of another machine: \
              trace with --network, or measure with `quell bench loggp`",
         );
     }
@@ -66,18 +67,45 @@ pub fn run(args: &Track, output: &Path, printer: Printer) -> anyhow::Result<Outc
     Ok(Outcome::Done)
 }
 
-/// The network that was measured on the run's hosts: between hosts if there are several. The network within a host is none for other ranks.
+/// The network that was measured on the run's hosts: between hosts if there are several, and within each where all have as many ranks.
 fn measured_network(args: &Track, run: &impl Run) -> anyhow::Result<Option<Preset>> {
-    let mut hosts = run.definitions().locations.iter().map(|location| &location.host);
-    let first = hosts.next();
-    let on_one_host = args.extrapolate.is_none() && hosts.all(|host| Some(host) == first);
-    let [intra, inter] = NETWORKS.map(|name| args.options.folder().join(name));
-    let path = if on_one_host { intra } else { inter };
-    Ok(path.exists().then(|| network::read(&path)).transpose().map_err(Usage)?)
+    let locations = &run.definitions().locations;
+    let first = locations.first().map(|location| &location.host);
+    let on_one_host =
+        args.extrapolate.is_none() && locations.iter().all(|location| Some(&location.host) == first);
+    let read = |name| {
+        let path = args.options.folder().join(name);
+        path.exists().then(|| network::read(&path)).transpose().map_err(Usage)
+    };
+    let [intra, inter] = NETWORKS;
+    if on_one_host {
+        return Ok(read(intra)?);
+    }
+    let Some(mut between) = read(inter)? else { return Ok(None) };
+    if let (Some(ranks), Some(within)) = (ranks_per_host(locations), read(intra)?) {
+        between.levels = vec![Level { ranks, network: within.net, ranges: within.ranges }];
+    }
+    Ok(Some(between))
+}
+
+/// Number of ranks of each host, if hosts follow one another in the order of ranks and all but the last have as many, at least two.
+fn ranks_per_host(locations: &[Location]) -> Option<u32> {
+    let mut hosts: Vec<(u32, &str)> = locations.iter().map(|one| (one.rank, one.host.as_str())).collect();
+    hosts.sort_unstable();
+    hosts.dedup_by_key(|(rank, _)| *rank);
+    let groups: Vec<&[(u32, &str)]> = hosts.chunk_by(|a, b| a.1 == b.1).collect();
+    let (last, others) = groups.split_last()?;
+    let ranks = others.first()?.len();
+    let mut names: Vec<&str> = groups.iter().map(|group| group[0].1).collect();
+    names.sort_unstable();
+    let are_apart = names.windows(2).all(|pair| pair[0] != pair[1]);
+    let are_equal = others.iter().all(|group| group.len() == ranks) && last.len() <= ranks;
+    (are_apart && are_equal && ranks >= 2).then_some(ranks as u32)
 }
 
 fn named(preset: &Preset) -> NamedNetwork {
-    NamedNetwork { preset: None, network: preset.net, ranges: preset.ranges.clone() }
+    let Preset { net: network, ranges, levels, .. } = preset.clone();
+    NamedNetwork { preset: None, network, ranges, levels }
 }
 
 /// The ranks that are to be extrapolated to, if any.
@@ -124,5 +152,28 @@ fn report(made: &Replayable, scaling: ScalingName, is_measured: bool, printer: P
         };
         printer
             .status(&format!("regular: {grid}; work drawn from the traced ranks' at the same step, {sizes}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_of_as_many_ranks_are_a_level() {
+        let ranks = |hosts: &str| {
+            let location = |(rank, host): (u32, char)| Location {
+                id: u64::from(rank),
+                name: String::new(),
+                rank,
+                thread: 0,
+                host: host.to_string(),
+            };
+            ranks_per_host(&(0..).zip(hosts.chars()).map(location).collect::<Vec<_>>())
+        };
+        assert_eq!(["aabb", "aaabbbcc", "aabbccdd"].map(ranks), [Some(2), Some(3), Some(2)]);
+        for none in ["", "aaaa", "abab", "ab", "aabbb", "aabaa", "aabbaa", "abbcc"] {
+            assert_eq!(ranks(none), None, "{none}");
+        }
     }
 }

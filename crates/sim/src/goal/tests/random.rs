@@ -73,6 +73,7 @@ proptest! {
         let Some(schedule) = build(&ranks, along) else { return Ok(()) };
         let text = text_of(&schedule);
         prop_assert_eq!(&read(&text), &schedule, "{}", text);
+        in_parts_as_whole(text.as_bytes())?;
         prop_assert_eq!(&read_binary(&binary_of(&schedule)[..]).unwrap(), &schedule);
         for rank in 0..RANKS {
             prop_assert_eq!(walk(&schedule, rank), schedule.ops(rank));
@@ -105,8 +106,45 @@ proptest! {
             }
             let _ = check_text(&bytes[..]);
             let _ = check_binary(&bytes[..]);
+            in_parts_as_whole(&bytes)?;
         }
     }
+}
+
+/// Parts of any length give what the whole text gives, or nothing.
+fn in_parts_as_whole(text: &[u8]) -> Result<usize, TestCaseError> {
+    let mut notes = Findings::default();
+    let whole = read_text(text, &mut notes).ok().filter(|_| notes.is_empty());
+    let shares = [1u64, 7, 30, 64, text.len() as u64 / 2];
+    let mut found = 0;
+    for share in shares.into_iter().filter(|share| *share > 0) {
+        if let Some(parts) = crate::goal::text::read_in_shares(text, text.len() as u64, 2, share) {
+            prop_assert_eq!(Some(&parts), whole.as_ref(), "shares of {}", share);
+            found += 1;
+        }
+    }
+    Ok(found)
+}
+
+#[test]
+fn a_plain_text_is_read_in_parts() {
+    let mut text = String::from("// a comment\nnum_ranks 300\n");
+    for rank in 0..300u32 {
+        let (to, from) = ((rank + 1) % 300, (rank + 299) % 300);
+        let bytes = rank % 7 + 1;
+        text += &format!(
+            "rank {rank} {{\na: send {bytes}b to {to} tag 3\nb: recv {}b from {from} tag 3 cpu 1\nb requires a\n}}\n",
+            from % 7 + 1
+        );
+    }
+    let whole = read(&text);
+    let parts = |text: &str| crate::goal::text::read_in_shares(text.as_bytes(), text.len() as u64, 2, 500);
+    assert_eq!(parts(&text), Some(whole));
+    assert_eq!(parts(&text.replace("rank 200 {", "rank 201 {")), None, "ranks out of order");
+    assert_eq!(parts(&text.replace("rank 200 {", "/*\nrank 200 {")), None, "an open comment");
+    assert_eq!(parts(&text.replace("\n}\nrank 200 {", "\nrank 200 {")), None, "a missing brace");
+    assert_eq!(parts(&text.replace("a: send 1b to 8 ", "b: send 1b to 8 ")), None, "a label twice");
+    assert_eq!(parts(&text[..text.len() - 200]), None, "a truncated text");
 }
 
 /// Whether a matching exists for every message and every receive, if any order is possible (augmenting paths).

@@ -22,12 +22,16 @@ mod error;
 mod labels;
 mod line;
 mod locate;
+mod parts;
 mod read;
 mod statement;
 mod write;
 
 pub use error::{Reason, TextError};
 pub use locate::locate;
+#[cfg(test)]
+pub(super) use parts::read_in_shares;
+pub use parts::{ReadAt, read_text_in_parts};
 pub use read::read_text;
 pub(super) use read::read_to_check;
 pub use write::write_text;

@@ -37,7 +37,8 @@ fn whole(error: BuildError, line: u64) -> TextError {
     Fault::new(0, Reason::Whole(error)).in_line(line)
 }
 
-struct Reader<'n> {
+/// Reads a text line by line.
+pub(super) struct Reader<'n> {
     /// Set by `num_ranks`.
     builder: Option<ScheduleBuilder>,
     ranks: u32,
@@ -56,8 +57,23 @@ struct At {
 }
 
 impl<'n> Reader<'n> {
-    fn new(goes_on: bool, notes: &'n mut Findings) -> Self {
+    pub(super) fn new(goes_on: bool, notes: &'n mut Findings) -> Self {
         Self { builder: None, ranks: 0, begun: None, labels: Labels::default(), goes_on, notes }
+    }
+
+    /// A reader of a part that begins with the next rank of a builder.
+    pub(super) fn of_part(builder: ScheduleBuilder, notes: &'n mut Findings) -> Self {
+        let ranks = builder.ranks();
+        Self { builder: Some(builder), ranks, ..Self::new(false, notes) }
+    }
+
+    /// Reads a part of a text; `None` where it is not valid, or ends within a rank or a comment.
+    pub(super) fn read_part(mut self, input: &[u8]) -> Option<ScheduleBuilder> {
+        let (mut lines, mut parser) = (Lines::new(input), Parser::default());
+        while let Some((number, line)) = lines.next().ok()? {
+            self.line(&mut parser, number, line).ok()?;
+        }
+        if self.begun.is_some() || parser.in_comment() { None } else { self.builder }
     }
 
     fn read(mut self, input: impl BufRead) -> Result<(ScheduleBuilder, u64), TextError> {

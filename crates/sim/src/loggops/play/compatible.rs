@@ -25,8 +25,8 @@ impl<P: Program, F: IdleTimes> Play<P, F> for Compatible<'_, P> {
     }
 
     #[inline(always)]
-    fn freed(&self, rank: &Rank<P::Rank, F>, free: ReadyOp, age: u64) -> Event {
-        let mut event = self.0.event(free, 0, age);
+    fn freed(&self, me: u32, rank: &Rank<P::Rank, F>, free: ReadyOp, age: u64) -> Event {
+        let mut event = self.0.event(me, free, 0, age);
         event.time = rank.free.cpu(event.cpu);
         if event.what == What::Send {
             event.time = event.time.max(rank.free.out(event.nic));

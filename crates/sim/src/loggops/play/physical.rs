@@ -29,8 +29,8 @@ impl<P: Program, F: IdleTimes> Play<P, F> for Physical<'_, P> {
     }
 
     #[inline(always)]
-    fn freed(&self, _: &Rank<P::Rank, F>, free: ReadyOp, age: u64) -> Event {
-        self.0.event(free, free.ready, age)
+    fn freed(&self, me: u32, _: &Rank<P::Rank, F>, free: ReadyOp, age: u64) -> Event {
+        self.0.event(me, free, free.ready, age)
     }
 
     #[inline(always)]

@@ -18,6 +18,7 @@ mod walk;
 
 use std::ops::ControlFlow;
 
+use super::levels::OnLevels;
 use super::play::{Context, Cost};
 use super::program::StepProgram;
 use super::watch::Struck;
@@ -131,7 +132,8 @@ impl Speed {
 /// As for [`run`](super::run).
 pub fn speed<P: Program>(program: &P, run: &Run<'_>) -> Result<Speed, RunError> {
     let Some(steps) = program.in_steps().filter(|_| is_allowed(run)) else { return Ok(Speed::Events) };
-    let costs = Context::new(program, run)?.costs;
+    let Context { costs, levels, .. } = Context::new(program, run)?;
+    let steps = &OnLevels { steps, levels };
     let operations = steps.iteration_totals().map(|(operations, _)| operations);
     let is_listed = operations.is_some_and(Order::may_hold)
         && ordered::has_one_latency(&costs)
@@ -176,7 +178,7 @@ fn run_with<P: Program>(
     if section.is_some() && context.costs.iter().any(takes_none) {
         return Ok(None);
     }
-    let costs = context.costs;
+    let (costs, steps) = (context.costs, &OnLevels { steps, levels: context.levels });
     let Some(rounds) = Rounds::new(steps, program.ranks(), run, &costs, section.is_some()) else {
         return Ok(None);
     };

@@ -320,10 +320,13 @@ impl Orderer<'_> {
     }
 }
 
-/// Whether all messages have one latency: then none overtakes another.
+/// Whether all messages between two ranks have one latency: then none overtakes another.
 pub(super) fn has_one_latency(costs: &[Cost]) -> bool {
-    let mut latencies = costs.iter().filter(|cost| cost.kind == Kind::Send).map(|cost| cost.latency);
-    latencies.next().is_none_or(|first| latencies.all(|latency| latency == first))
+    let sends = || costs.iter().filter(|cost| cost.kind == Kind::Send);
+    sends().all(|cost| {
+        let first = sends().find(|first| first.level == cost.level);
+        first.is_some_and(|first| first.latency == cost.latency)
+    })
 }
 
 /// Whether the parts of a step with a rendezvous have an order that does not depend on times: at most one send and one receive, of the same

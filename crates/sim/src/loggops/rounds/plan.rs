@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::cost::{MessageCost, is_playable};
+use super::ordered::has_one_latency;
 use crate::loggops::play::Cost;
 use crate::loggops::{Kind, Peers, StepProgram, UniformStep};
 
@@ -143,6 +144,7 @@ impl Plan {
         }
         let mut passes = vec![Pass::default()];
         let mut works = vec![Vec::new()];
+        let mut sent_costs = Vec::new();
         for step in 0..program.rank_steps(0) {
             match program.uniform_step(step)? {
                 UniformStep::Idle => {}
@@ -159,6 +161,7 @@ impl Plan {
                     if !same || send.rendezvous || !is_playable(send) || !is_playable(receive) {
                         return None;
                     }
+                    sent_costs.push(*send);
                     let cost = MessageCost::new(send);
                     passes.last_mut()?.send = Some(cost);
                     passes.push(Pass { handling: Some(Handling { peers, cost }), ..Pass::default() });
@@ -166,10 +169,9 @@ impl Plan {
                 }
             }
         }
+        // Copies delay a CPU and not its message, for which a pass has no time.
         let costs = || passes.iter().filter_map(|pass| pass.send);
-        let latency = costs().next().map(|cost| cost.latency);
-        // With one latency no message overtakes another. Copies delay a CPU and not its message, for which a pass has no time.
-        if costs().any(|cost| cost.copy > 0 || Some(cost.latency) != latency) {
+        if costs().any(|cost| cost.copy > 0) || !has_one_latency(&sent_costs) {
             return None;
         }
         let has_gaps = costs().any(|cost| cost.has_gaps());

@@ -8,7 +8,7 @@ use super::*;
 use crate::clock::ProgressClock;
 use crate::draws::Draws;
 use crate::loggops::watch::culprits_by_events;
-use crate::loggops::{NO_PROGRESS, Network, PerByte, Place, RankClocks, SizeRange, run_by_events};
+use crate::loggops::{Level, NO_PROGRESS, Network, PerByte, Place, RankClocks, SizeRange, run_by_events};
 use crate::pattern::{AnyPattern, LIST, Params, Steps, by_name};
 
 /// Number of random programs: 400, or what the environment says where the test is built. 5,000 take a minute.
@@ -38,6 +38,7 @@ struct Case {
     program: Steps<AnyPattern>,
     net: Network,
     ranges: Vec<SizeRange>,
+    levels: Vec<Level>,
     noise: Noise,
 }
 
@@ -82,6 +83,17 @@ fn noise(dice: &mut Dice, ranks: u32, scale: u64) -> Noise {
     Noise::Clocks(RankClocks::new(clocks, places).unwrap())
 }
 
+/// No levels, or networks of their own among some ranks.
+fn levels(dice: &mut Dice, scale: u64) -> Vec<Level> {
+    let number = if dice.below(4) == 0 { 1 + dice.below(2) } else { 0 };
+    let mut ranks = 1;
+    let mut next = |_| {
+        ranks *= dice.one_of(&[2, 2, 4, 8, 3]);
+        Level { ranks, network: network(dice, scale), ranges: Vec::new() }
+    };
+    (0..number).map(&mut next).collect()
+}
+
 fn case(seed: u64) -> Case {
     let dice = &mut Dice(Draws::new(seed, &[0x7273]), 0);
     let scale = dice.one_of(&[3, 40, 3_000]);
@@ -123,13 +135,14 @@ fn case(seed: u64) -> Case {
         })
         .collect();
     let noise = noise(dice, ranks, scale);
-    Case { name, params, program, net, ranges, noise }
+    let levels = levels(dice, scale);
+    Case { name, params, program, net, ranges, levels, noise }
 }
 
 impl Case {
     fn run(&self, threads: usize) -> Run<'_> {
-        let Self { net, ranges, noise, .. } = self;
-        Run { net: *net, ranges, rules: Rules::Call, noise, threads, progress: NO_PROGRESS }
+        let Self { net, ranges, levels, noise, .. } = self;
+        Run { net: *net, ranges, levels, rules: Rules::Call, noise, threads, progress: NO_PROGRESS }
     }
 }
 
@@ -146,10 +159,10 @@ fn rounds_give_what_the_window_engine_gives() {
                     continue;
                 };
                 by_rounds += 1;
-                let Case { name, params, net, noise, .. } = &case;
+                let Case { name, params, net, levels, noise, .. } = &case;
                 assert!(
                     found == expected,
-                    "seed {seed}, {isa:?}, {threads} threads, {name} {params:?}\n{net:?}\n{noise:?}\n{found:?}\n{expected:?}"
+                    "seed {seed}, {isa:?}, {threads} threads, {name} {params:?}\n{net:?}\n{levels:?}\n{noise:?}\n{found:?}\n{expected:?}"
                 );
             }
         }
@@ -170,10 +183,10 @@ fn compare_culprits(case: &Case, seed: u64) -> (u64, usize) {
         by_rounds += 1;
         hits += struck.len();
         let found = (outcome, Culprits::new(struck.into_iter(), case.params.ranks, run.noise.clocks()));
-        let Case { name, params, net, noise, .. } = case;
+        let Case { name, params, net, levels, noise, .. } = case;
         assert!(
             found == expected,
-            "seed {seed}, {threads} threads, {name} {params:?}\n{net:?}\n{noise:?}\n{found:?}\n{expected:?}"
+            "seed {seed}, {threads} threads, {name} {params:?}\n{net:?}\n{levels:?}\n{noise:?}\n{found:?}\n{expected:?}"
         );
     }
     (by_rounds, hits)
@@ -205,7 +218,7 @@ fn of_what_ends_together_the_same_counts() {
         let net = Network { latency: 1 + dice.below(3), overhead, gap, ..Network::default() };
         let net = Network { gap_per_byte: PerByte::default(), overhead_per_byte: PerByte::default(), ..net };
         let (program, noise) = (by_name(name, &params).unwrap(), noise(dice, params.ranks, 3));
-        let case = Case { name, params, program, net, ranges: Vec::new(), noise };
+        let case = Case { name, params, program, net, ranges: Vec::new(), levels: Vec::new(), noise };
         by_rounds += compare_culprits(&case, seed).0;
     }
     assert_eq!(by_rounds, 4 * programs());
@@ -248,6 +261,7 @@ fn a_program_without_messages_is_its_work() {
     let how = Run {
         net: Network::default(),
         ranges: &[],
+        levels: &[],
         rules: Rules::Call,
         noise: &Noise::None,
         threads: 1,
@@ -266,6 +280,7 @@ fn the_callback_stops_a_run() {
     let how = Run {
         net: Network::default(),
         ranges: &[],
+        levels: &[],
         rules: Rules::Call,
         noise: &Noise::None,
         threads: 1,

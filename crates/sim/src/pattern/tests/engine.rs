@@ -13,9 +13,11 @@ fn noise(ranks: u32, seed: u64) -> Noise {
 }
 
 fn play(program: &impl Program, rules: Rules, noise: &Noise, threads: usize, net: Network) -> Outcome {
-    let outcome =
-        run(program, &Run { net, ranges: &[], rules, noise, threads, progress: crate::loggops::NO_PROGRESS })
-            .unwrap();
+    let outcome = run(
+        program,
+        &Run { net, ranges: &[], levels: &[], rules, noise, threads, progress: crate::loggops::NO_PROGRESS },
+    )
+    .unwrap();
     assert_eq!(outcome.stuck, None);
     outcome
 }

@@ -60,6 +60,7 @@ impl Costs {
         let run_of = Run {
             net: self.net,
             ranges: &[],
+            levels: &[],
             rules,
             noise: &Noise::None,
             threads: 1,

@@ -50,6 +50,7 @@ fn run_under(noise: &Noise) -> Run<'_> {
     Run {
         net: Network::default(),
         ranges: &[],
+        levels: &[],
         rules: Rules::Physical,
         noise,
         threads: 1,

@@ -23,6 +23,7 @@ fn every_message_is_found_from_its_receive() {
         let run = Run {
             net: Network::default(),
             ranges: &[],
+            levels: &[],
             rules,
             noise: &Noise::None,
             threads: 1,
