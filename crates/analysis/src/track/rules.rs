@@ -5,8 +5,8 @@ use quell_recording::mpi::{Run, Waits};
 use super::collectives::CollectiveId;
 use super::eager_limits::{Left, Others};
 use super::engine::{Engine, nanos};
-use super::event_reader::polls_again;
-use super::messages::{End, MessageId};
+use super::event_reader::{Channel, polls_again};
+use super::messages::{End, Message, MessageId};
 use super::place::{Call, Polling};
 use super::shortest::WaitKind;
 use super::teams::TeamWait;
@@ -257,7 +257,7 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
         let is_long = call.left - call.entered >= SHORT_NS;
         let partner = if waited.is_none() && is_long { self.partner(location, call) } else { None };
         let know_transfers = self.network.is_some();
-        let own = self.network.as_ref().map_or(0, |net| nanos(net.network.overhead)).min(left - entered);
+        let own = self.network.as_ref().map_or(0, |net| nanos(net.least_overhead())).min(left - entered);
         let mut is_limited = false;
         self.leave_at(location, call, |account, ledger| {
             let within = ledger.noise_of_call(account, left - call.entered);
@@ -336,8 +336,10 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
     }
 
     /// Minimum time of a message; 0 without a network.
-    pub(super) fn transfer(&self, bytes: u64) -> i64 {
-        self.network.as_ref().map_or(0, |net| nanos(net.for_bytes(bytes).transfer_ns(bytes)))
+    pub(super) fn transfer(&self, message: &Message) -> i64 {
+        let (Channel { from, to, .. }, bytes) = (message.key.channel, message.bytes);
+        let network = self.network.as_ref().map(|net| net.between(from, to, bytes));
+        network.map_or(0, |network| nanos(network.transfer_ns(bytes)))
     }
 
     /// Adds the messages that the call received, probed, or may have waited to hand over.
@@ -345,7 +347,7 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
         for id in call.received.iter().chain(&call.probed) {
             let message = self.messages.get(*id);
             if let Some((sender, at)) = message.sent.filter(|_| !message.lost) {
-                let least = self.transfer(message.bytes);
+                let least = self.transfer(message);
                 let cause =
                     Cause { location: sender, at, least, like: (POINT_TO_POINT, class(message.bytes)) };
                 causes.push(cause, self.messages.quiet_send(*id));

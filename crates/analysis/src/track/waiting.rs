@@ -109,7 +109,7 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
         let senders = call.received.iter().filter_map(|id| {
             let message = self.messages.get(*id);
             let (sender, at) = message.sent?;
-            (at + self.transfer(message.bytes) > entered).then_some(sender)
+            (at + self.transfer(message) > entered).then_some(sender)
         });
         let partners = self.partners(location, call).map(|(.., other)| other);
         let is_behind = |other: &u32| {

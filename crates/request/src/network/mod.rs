@@ -402,12 +402,15 @@ mod tests {
         let args = |net: NetText| NetArgs { net: Some(net), ..NetArgs::default() };
         let file = args(parse(path.display().to_string())?);
         let named = from_args(&file, DEFAULT).unwrap();
-        assert_eq!([0, 8, 64, 65].map(|bytes| named.for_bytes(bytes).latency), [7, 7, 7, 1]);
+        assert_eq!([0, 8, 64, 65].map(|bytes| named.between(0, 1, bytes).latency), [7, 7, 7, 1]);
         let sized = args(parse(format!("{}@64", path.display()))?);
         assert_eq!(network(&sized).1, Some("net.toml, 1 to 64 bytes".into()));
-        assert_eq!(from_args(&sized, DEFAULT).unwrap().for_bytes(65).latency, 7);
+        assert_eq!(from_args(&sized, DEFAULT).unwrap().between(0, 1, 65).latency, 7);
         let slow = NetArgs { latency: Some(TimeText(9)), ..file };
-        assert_eq!([8, 65].map(|bytes| from_args(&slow, DEFAULT).unwrap().for_bytes(bytes).latency), [9, 9]);
+        assert_eq!(
+            [8, 65].map(|bytes| from_args(&slow, DEFAULT).unwrap().between(0, 1, bytes).latency),
+            [9, 9]
+        );
         assert!(parse(format!("{}@much", path.display())).is_err_and(|reason| reason.contains("not a size")));
         let refused = |net: NetText| from_args(&args(net), DEFAULT).unwrap_err().0;
         assert!(refused(parse("nowhere/net.toml".into())?).contains("nowhere/net.toml"));

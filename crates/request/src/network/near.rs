@@ -65,8 +65,11 @@ mod tests {
         let args = |texts: &[&str]| NetArgs { within: near(texts), ..NetArgs::default() };
         let named = from_args(&args(&["64=hdr", "32=L=80,o=40"]), DEFAULT).unwrap();
         let found: Vec<_> = named.levels.iter().map(|level| (level.ranks, level.network.latency)).collect();
-        assert_eq!((found, named.preset), (vec![(32, 80), (64, 1700)], Some(DEFAULT.name.into())));
+        assert_eq!((found, named.preset.clone()), (vec![(32, 80), (64, 1700)], Some(DEFAULT.name.into())));
         assert_eq!(named.levels[0].network.eager_limit, (DEFAULT.net)().eager_limit);
+        let latency = |a, b| named.between(a, b, 8).latency;
+        assert_eq!([latency(0, 31), latency(31, 32), latency(63, 64)], [80, 1700, (DEFAULT.net)().latency]);
+        assert_eq!((named.least_overhead(), named.with_eager_limit(9).between(0, 1, 8).eager_limit), (0, 9));
         for (texts, reason) in [
             (&["64=hdr", "48=hdr"][..], "not made of whole groups of 48"),
             (&["64=hdr", "64=edr"], "not made of whole groups of 64"),

@@ -170,9 +170,18 @@ pub struct NamedNetwork {
 }
 
 impl NamedNetwork {
-    /// The parameters for messages of `bytes` between ranks that share no level.
-    pub fn for_bytes(&self, bytes: u64) -> &Network {
-        SizeRange::find(&self.ranges, bytes).map_or(&self.network, |range| &range.network)
+    /// The parameters for messages of `bytes` between two ranks.
+    pub fn between(&self, a: u32, b: u32, bytes: u64) -> &Network {
+        let near = Level::of_pair(&self.levels, a, b).map(|level| &self.levels[level]);
+        let far = (&self.network, &self.ranges);
+        let (network, ranges) = near.map_or(far, |level| (&level.network, &level.ranges));
+        SizeRange::find(ranges, bytes).map_or(network, |range| &range.network)
+    }
+
+    /// The least CPU overhead of a message between any two ranks, in nanoseconds.
+    pub fn least_overhead(&self) -> u64 {
+        let near = self.levels.iter().map(|level| level.network.overhead);
+        near.fold(self.network.overhead, u64::min)
     }
 
     /// The same network with another eager limit, in bytes, at every level.

@@ -153,7 +153,8 @@ fn patterns_are_played_as_their_lists() {
             hold(seed, &schedule, rules);
             let expected = referenced(&steps, &schedule, rules);
             if let Some(departure) = departure(&steps, &schedule, rules, &expected) {
-                panic!("seed {seed}, {rules:?}, {name}: {departure}");
+                let Schedule { net, ranges, levels, .. } = &schedule;
+                panic!("seed {seed}, {rules:?}, {name}: {departure}\n{net:?}\n{ranges:?}\n{levels:?}");
             }
             let listed = referenced(&schedule.program, &schedule, rules).found;
             // With two lanes, operations at the same instant have another order in the list.

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use proptest::prelude::*;
 use quell_recording::rank_file::RankFile;
-use quell_sim::loggops::{Network, PerByte, SizeRange};
+use quell_sim::loggops::{Level, Network, PerByte, SizeRange};
 
 use super::check;
 use super::preset::Preset;
@@ -174,6 +174,7 @@ fn presets_are_read_and_refused_with_a_reason() {
     let preset = Preset::from_toml(PRESET).unwrap();
     assert_eq!((preset.net.latency, preset.net.gap, preset.net.eager_limit), (1, 3, 4));
     let range = "[[range]]\nfrom_bytes = 1\nto_bytes = 8\nL_ns = 1\no_ns = 2\ng_ns = 3\nG_ns_per_byte = 0.5\nO_ns_per_byte = 0\n";
+    let near = |ranks: u32| format!("[[level]]\nranks = {ranks}\n{PRESET}");
     for (text, reason) in [
         (PRESET.replace("L_ns = 1\n", ""), "L_ns"),
         (PRESET.replace("L_ns = 1\n", "L_ns = -1\n"), "below 0"),
@@ -186,12 +187,21 @@ fn presets_are_read_and_refused_with_a_reason() {
         (format!("{PRESET}{range}{range}"), "range 2"),
         (format!("{PRESET}{}", range.replace("to_bytes = 8", "to_bytes = 0")), "range 1"),
         ("L_ns".into(), "expected"),
+        (format!("{PRESET}{}", near(1)), "2 or more ranks"),
+        (format!("{PRESET}{}{}", near(4), near(4)), "whole groups of 4"),
+        (format!("{PRESET}{}{}", near(4), near(6)), "whole groups of 4"),
+        (format!("{PRESET}{}", near(4).replace("L_ns = ", "L_ns = -")), "level 1: L_ns"),
+        (format!("{PRESET}{}", near(4).replace("S_bytes = 4\n", "")), "S_bytes"),
+        ((1..10).fold(PRESET.into(), |text, level| text + &near(1 << level)), "9 levels"),
     ] {
         let error = Preset::from_toml(&text).unwrap_err();
         assert!(error.contains(reason), "{error} ≠ {reason}");
     }
     let preset = Preset::from_toml(&format!("{PRESET}{range}")).unwrap();
     assert_eq!(SizeRange::find(&preset.ranges, 0), preset.ranges.first());
+    let text = format!("{PRESET}{}{}", near(4), range.replace("[[range]]", "[[level.range]]"));
+    let [level] = &Preset::from_toml(&text).unwrap().levels[..] else { panic!("one level") };
+    assert_eq!((level.ranks, level.network, &level.ranges), (4, preset.net, &preset.ranges));
 }
 
 proptest! {
@@ -206,7 +216,7 @@ proptest! {
     #[test]
     fn a_preset_is_read_as_it_was_written(
         times in prop::array::uniform3(0u64..1 << 50), fs in 0u64..1 << 40, eager_limit in 0u64..1 << 62, source: String,
-        ranges in prop::collection::vec((1u64..1000, 0u64..1 << 40), 0..5),
+        ranges in prop::collection::vec((1u64..1000, 0u64..1 << 40), 0..5), levels in prop::collection::vec(2u32..9, 0..4),
     ) {
         let net = Network {
             latency: times[0], overhead: times[1], gap: times[2], eager_limit,
@@ -218,6 +228,12 @@ proptest! {
             let network = Network { latency, ..net };
             preset.ranges.push(SizeRange { from_bytes, to_bytes: from_bytes + length, network });
             from_bytes += length + 1;
+        }
+        let mut ranks = 1;
+        for (number, more) in levels.into_iter().enumerate() {
+            ranks *= more;
+            let ranges = preset.ranges[..number.min(preset.ranges.len())].to_vec();
+            preset.levels.push(Level { ranks, network: Network { gap: u64::from(ranks), ..net }, ranges });
         }
         prop_assert_eq!(Preset::from_toml(&preset.to_toml().unwrap()), Ok(preset));
     }

@@ -42,10 +42,11 @@ impl ReadAt for [u8] {
     }
 }
 
-/// Reads a schedule from a text of `length` bytes with up to this number of the current pool's threads. `None` for a text that is small,
+/// Reads a schedule from a text of `length` bytes with up to this number of threads of its own. `None` for a text that is small,
 /// odd, or not valid: [`read_text`](super::read_text) reads it, or explains what is wrong.
 pub fn read_text_in_parts(text: &(impl ReadAt + ?Sized), length: u64, threads: usize) -> Option<Schedule> {
-    read_in_shares(text, length, threads.min(rayon::current_num_threads()), SHARE)
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    read_in_shares(text, length, threads.min(cores), SHARE)
 }
 
 /// The same with another share of a part.
@@ -58,13 +59,16 @@ pub(in crate::goal) fn read_in_shares(
     if threads < 2 || length < 2 * share {
         return None;
     }
+    // Without threads of its own the text takes longer, and is read all the same.
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().ok()?;
     let ranks = number_of_ranks(&read(text, 0, HEAD as u64).ok()?)?;
     let mut whole = ScheduleBuilder::new(ranks);
     let parts = length.div_ceil(share);
     for first in (0..parts).step_by(threads) {
         let some = first..parts.min(first + threads as u64);
         let read = some.into_par_iter().map(|number| part(text, number * share, share, ranks));
-        for part in read.collect::<Result<Vec<_>, _>>().ok()?.into_iter().flatten() {
+        let read: Result<Vec<_>, _> = pool.install(|| read.collect());
+        for part in read.ok()?.into_iter().flatten() {
             whole.append(part)?;
         }
     }

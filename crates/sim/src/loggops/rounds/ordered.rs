@@ -320,12 +320,17 @@ impl Orderer<'_> {
     }
 }
 
-/// Whether all messages between two ranks have one latency: then none overtakes another.
+/// Whether all messages between two ranks have one latency: then none overtakes another. Where latencies differ between levels, each message
+/// must take time: one that arrives at the instant of its send could be handled after another that arrives then, too.
 pub(super) fn has_one_latency(costs: &[Cost]) -> bool {
     let sends = || costs.iter().filter(|cost| cost.kind == Kind::Send);
+    let Some(any) = sends().next() else { return true };
+    if sends().all(|cost| cost.latency == any.latency) {
+        return true;
+    }
     sends().all(|cost| {
         let first = sends().find(|first| first.level == cost.level);
-        first.is_some_and(|first| first.latency == cost.latency)
+        first.is_some_and(|first| first.latency == cost.latency) && cost.latency + cost.overhead > 0
     })
 }
 

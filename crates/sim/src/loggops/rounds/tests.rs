@@ -89,7 +89,10 @@ fn levels(dice: &mut Dice, scale: u64) -> Vec<Level> {
     let mut ranks = 1;
     let mut next = |_| {
         ranks *= dice.one_of(&[2, 2, 4, 8, 3]);
-        Level { ranks, network: network(dice, scale), ranges: Vec::new() }
+        let near = network(dice, scale);
+        let network = Network { eager_limit: near.eager_limit, ..network(dice, scale) };
+        let range = SizeRange { from_bytes: 5, to_bytes: 20, network };
+        Level { ranks, network: near, ranges: if dice.below(5) == 0 { vec![range] } else { Vec::new() } }
     };
     (0..number).map(&mut next).collect()
 }
