@@ -84,6 +84,18 @@ pub enum NetText {
     },
 }
 
+impl NetText {
+    /// The network; what the text does not give is as in a preset.
+    fn named(&self, others: &Preset) -> Result<NamedNetwork, String> {
+        Ok(match self {
+            Self::Help => others.named(),
+            Self::Preset(named) => named.clone(),
+            Self::Parameters(given) => given.over((others.net)()).into(),
+            Self::File { path, bytes } => from_file(path, *bytes)?,
+        })
+    }
+}
+
 impl FromStr for NetText {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
@@ -221,13 +233,9 @@ pub fn for_schedule(args: &NetArgs, schedule: &Path) -> Result<NamedNetwork, Usa
 /// The requested network; the one of a file if no network was requested, or else a preset.
 fn or_file(args: &NetArgs, file: Option<&PathBuf>, others: &Preset) -> Result<NamedNetwork, Usage> {
     let mut named = match (&args.net, file) {
-        (Some(NetText::Preset(named)), _) => named.clone(),
-        (Some(NetText::Parameters(given)), _) => given.over((others.net)()).into(),
-        (Some(NetText::File { path, bytes }), _) => {
-            from_file(path, *bytes).map_err(|reason| Usage(format!("--net: {reason}")))?
-        }
         (Some(NetText::Help) | None, Some(path)) => from_file(path, None).map_err(Usage)?,
-        (Some(NetText::Help) | None, None) => others.named(),
+        (None, None) => others.named(),
+        (Some(net), _) => net.named(others).map_err(|reason| Usage(format!("--net: {reason}")))?,
     };
     let (before, given) = (named.clone(), args.parameters());
     named.network = given.over(named.network);

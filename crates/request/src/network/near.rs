@@ -5,7 +5,7 @@ use std::str::FromStr;
 use quell_analysis::bench::loggp::preset::check_levels;
 use quell_sim::loggops::Level;
 
-use super::{NetText, Preset, from_file};
+use super::{NetText, Preset};
 use crate::size::whole;
 
 /// The value of `--within`: a number of near ranks, and the network among them.
@@ -38,12 +38,7 @@ impl FromStr for NearText {
 /// Why a file cannot be read, or why the levels are none.
 pub(super) fn levels(near: &[NearText], others: &Preset) -> Result<Vec<Level>, String> {
     let level = |NearText { ranks, net }: &NearText| {
-        let named = match net {
-            NetText::Preset(named) => named.clone(),
-            NetText::Parameters(given) => given.over((others.net)()).into(),
-            NetText::File { path, bytes } => from_file(path, *bytes)?,
-            NetText::Help => others.named(),
-        };
+        let named = net.named(others)?;
         Ok(Level { ranks: *ranks, network: named.network, ranges: named.ranges })
     };
     let mut levels = near.iter().map(level).collect::<Result<Vec<_>, String>>()?;

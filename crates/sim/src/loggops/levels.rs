@@ -13,8 +13,8 @@ pub(super) struct Levels<'a> {
     shapes: u32,
 }
 
-/// Maximum number of levels.
-const MOST_LEVELS: usize = 8;
+/// Maximum number of levels of a network.
+pub const MOST_LEVELS: usize = 8;
 
 impl<'a> Levels<'a> {
     /// Checks that the table of costs can be numbered.

@@ -22,6 +22,7 @@ mod windows;
 
 use std::ops::ControlFlow;
 
+pub use levels::MOST_LEVELS;
 pub use network::{Level, NamedNetwork, Network, PerByte, SizeRange};
 pub use noise::{Noise, NoiseError, Place, RankClocks, Start, WindowNoise};
 pub use outcome::{Outcome, RunError, Stuck, Waiting};

@@ -32,7 +32,7 @@
 //!
 //! A level may have ranges of its own, as `[[level.range]]`.
 
-use quell_sim::loggops::{Level, Network, PerByte, SizeRange};
+use quell_sim::loggops::{Level, MOST_LEVELS, Network, PerByte, SizeRange};
 use serde::{Deserialize, Serialize};
 
 use super::{Document, Kind};
@@ -43,7 +43,6 @@ const MOST_NS: f64 = (1u64 << 62) as f64;
 const MOST_NS_PER_BYTE: f64 = 1e9;
 const MOST_BYTES: u64 = 1 << 62;
 const MOST_RANGES: usize = 1024;
-const MOST_LEVELS: usize = 8;
 
 /// A network from a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
