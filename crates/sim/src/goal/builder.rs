@@ -1,11 +1,14 @@
 //! From operations and dependencies, rank after rank, to a schedule.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 
 use super::cycle;
 use super::defect::{BuildError, Defect};
 use super::intern::Interner;
-use super::schedule::{AT_START, Base, DEPENDENT, Op, RankPart, Schedule, has_peer};
+use super::rank_part::{AT_START, Base, DEPENDENT, Op, RankPart, has_peer};
+use super::schedule::Schedule;
+use super::steps::StepEnds;
 use super::{MAX_OPS, MAX_SIZE};
 use crate::loggops::{ANY, Kind, Shape};
 
@@ -48,6 +51,8 @@ pub struct ScheduleBuilder {
     ops: Vec<Op>,
     edges: Vec<u32>,
     bases: Vec<Base>,
+    /// The steps of the ranks so far, as long as all go through steps.
+    steps: Option<StepEnds>,
     shapes: Interner,
     pending: Vec<Pending>,
     in_rank: bool,
@@ -75,6 +80,7 @@ impl ScheduleBuilder {
             ops: Vec::new(),
             edges: Vec::new(),
             bases: vec![Base::default()],
+            steps: Some(StepEnds::new()),
             shapes: Interner::new(),
             pending: Vec::new(),
             in_rank: false,
@@ -108,17 +114,24 @@ impl ScheduleBuilder {
     }
 
     /// Adds the part that begins with the next rank; `None` if it begins with another, or if anything is wrong with it.
-    pub(super) fn append(&mut self, part: Self) -> Option<()> {
+    pub(super) fn append(&mut self, mut part: Self) -> Option<()> {
         let is_next = !self.in_rank && part.first == self.rank() && part.ranks == self.ranks;
         let is_whole = !part.in_rank && part.misuse.is_none() && !part.broken;
         if !is_next || !is_whole {
             return None;
+        }
+        if self.steps.is_none() || part.steps.is_none() {
+            self.leave_steps();
+            part.leave_steps();
         }
         let from = *self.bases.last()?;
         let shapes = part.shapes.into_list();
         let numbers: Vec<u32> = shapes.into_iter().map(|shape| self.shapes.number(shape)).collect();
         self.ops.extend(part.ops.iter().map(|op| Op { shape: numbers[op.shape as usize], ..*op }));
         self.edges.extend(part.edges);
+        if let Some((steps, more)) = self.steps.as_mut().zip(part.steps) {
+            steps.append(more);
+        }
         let bases = part.bases.iter().skip(1);
         self.bases
             .extend(bases.map(|base| Base { ops: from.ops + base.ops, edges: from.edges + base.edges }));
@@ -130,6 +143,30 @@ impl ScheduleBuilder {
 
     fn first_op(&self) -> usize {
         self.bases.last().map_or(0, |base| base.ops as usize)
+    }
+
+    /// Where the edges of the rank begin: those of ranks in steps are not kept.
+    fn first_edge(&self) -> usize {
+        match &self.steps {
+            Some(_) => 0,
+            None => self.bases.last().map_or(0, |base| base.edges as usize),
+        }
+    }
+
+    /// Adds the steps of the rank; `false` if it has none, or if a rank before it has none.
+    fn add_steps(&mut self, first_op: usize) -> bool {
+        let Some(steps) = &mut self.steps else { return false };
+        steps.add(&RankPart { ops: &self.ops[first_op..], edges: Cow::Borrowed(&self.edges) })
+    }
+
+    /// Keeps the edges of all ranks from now on.
+    fn leave_steps(&mut self) {
+        if let Some(steps) = self.steps.take() {
+            let mut edges = Vec::new();
+            (0..steps.ranks()).for_each(|rank| steps.add_edges(rank, &mut edges));
+            edges.append(&mut self.edges);
+            self.edges = edges;
+        }
     }
 
     /// How many operations the rank has so far.
@@ -181,17 +218,42 @@ impl ScheduleBuilder {
     }
 
     fn depend(&mut self, op: u32, on: u32, kind: u32) {
+        if self.may_depend(op, on, self.pending.len()) {
+            self.pending.push(Pending { on, edge: op | kind });
+        }
+    }
+
+    /// Adds what waits for an operation: for its end, and for its start. All operations of the rank were added, this is called for each of
+    /// them in order, and neither [`requires`](Self::requires) nor [`irequires`](Self::irequires) for any.
+    pub(super) fn dependents(&mut self, on: u32, at_end: &[u32], at_start: &[u32]) {
+        let (first, ops) = (self.first_edge(), self.rank_len());
+        for (list, kind) in [(at_end, 0), (at_start, AT_START)] {
+            for &op in list {
+                // Almost all lead forward.
+                let is_plain = on < op && op < ops && self.edges.len() - first < MAX_OPS as usize;
+                if is_plain || self.may_depend(op, on, self.edges.len() - first) {
+                    self.edges.push(op | kind);
+                }
+            }
+        }
+        let at = self.first_op() + on as usize;
+        self.ops[at].edges_end = (self.edges.len() - first) as u32;
+    }
+
+    /// Whether an operation can wait for another one in a rank that has `before` dependencies; if not, adds the defect.
+    fn may_depend(&mut self, op: u32, on: u32, before: usize) -> bool {
         let ops = self.rank_len();
         if let Some(missing) = [op, on].into_iter().find(|&number| number >= ops) {
             self.defect(op, Defect::NoSuchOp { op: missing, ops });
         } else if op == on {
             self.defect(op, Defect::Itself);
-        } else if self.pending.len() >= MAX_OPS as usize {
+        } else if before >= MAX_OPS as usize {
             self.defect(op, Defect::TooMany);
         } else {
             self.leads_back |= op < on;
-            self.pending.push(Pending { on, edge: op | kind });
+            return true;
         }
+        false
     }
 
     /// Ends the rank.
@@ -200,9 +262,31 @@ impl ScheduleBuilder {
             let (begun, ranks) = (self.rank(), self.ranks);
             self.misuse.get_or_insert(BuildError::ExtraRank { begun, ranks });
         }
+        let first = self.first_op();
+        if !self.pending.is_empty() {
+            self.sort_pending(first);
+        }
+        if std::mem::take(&mut self.leads_back)
+            && let Some(ops) = cycle::find(&self.part(first))
+        {
+            self.defect(ops.first().map_or(0, |op| op & DEPENDENT), Defect::Cycle(ops));
+        }
+        self.pending.clear();
+        let before = self.bases.last().map_or(0, |base| base.edges);
+        let edges = before + (self.edges.len() - self.first_edge()) as u64;
+        let are_steps = self.add_steps(first);
+        match are_steps {
+            true => self.edges.clear(),
+            false => self.leave_steps(),
+        }
+        self.bases.push(Base { ops: self.ops.len() as u64, edges });
+        self.in_rank = false;
+    }
+
+    /// Gives the rank's operations the dependents that were added, in any order.
+    fn sort_pending(&mut self, first: usize) {
         // The sort is stable, so that dependents stay in the order in which they were added.
         self.pending.sort_by_key(|pending| (pending.on, pending.edge & AT_START));
-        let first = self.first_op();
         let mut rest = self.pending.iter().peekable();
         let mut end = 0;
         for (number, op) in self.ops[first..].iter_mut().enumerate() {
@@ -212,19 +296,10 @@ impl ScheduleBuilder {
             }
             op.edges_end = end;
         }
-        if std::mem::take(&mut self.leads_back)
-            && let Some(ops) = cycle::find(self.part(first))
-        {
-            self.defect(ops.first().map_or(0, |op| op & DEPENDENT), Defect::Cycle(ops));
-        }
-        self.pending.clear();
-        self.bases.push(Base { ops: self.ops.len() as u64, edges: self.edges.len() as u64 });
-        self.in_rank = false;
     }
 
     fn part(&self, first_op: usize) -> RankPart<'_> {
-        let first_edge = self.bases.last().map_or(0, |base| base.edges as usize);
-        RankPart { ops: &self.ops[first_op..], edges: &self.edges[first_edge..] }
+        RankPart { ops: &self.ops[first_op..], edges: Cow::Borrowed(&self.edges[self.first_edge()..]) }
     }
 
     fn defect(&mut self, op: u32, defect: Defect) {
@@ -268,6 +343,7 @@ impl ScheduleBuilder {
         self.ops.shrink_to_fit();
         self.edges.shrink_to_fit();
         self.bases.shrink_to_fit();
+        self.steps.iter_mut().for_each(StepEnds::shrink_to_fit);
         let at_starts = self.edges.iter().any(|edge| edge & AT_START != 0);
         Ok(Schedule {
             at_starts,
@@ -278,6 +354,7 @@ impl ScheduleBuilder {
             cpus: u32::from(self.top_cpu) + 1,
             nics: u32::from(self.top_nic) + 1,
             sends: self.sends,
+            steps: self.steps,
         })
     }
 }

@@ -1,12 +1,12 @@
 //! Operations that wait for each other in a cycle.
 
-use super::schedule::{DEPENDENT, RankPart};
+use super::rank_part::{DEPENDENT, RankPart};
 
 /// No operation: larger than every number of an operation.
 const NONE: u32 = u32::MAX;
 
 /// A cycle among the operations of a rank, if there is one: each waits for the next, the last for the first.
-pub(super) fn find(part: RankPart<'_>) -> Option<Vec<u32>> {
+pub(super) fn find(part: &RankPart<'_>) -> Option<Vec<u32>> {
     let needs = what_never_starts(part)?;
     // For each operation that never starts, one of those that block it; following these must end in a cycle.
     let mut cause = vec![NONE; needs.len()];
@@ -30,7 +30,7 @@ pub(super) fn find(part: RankPart<'_>) -> Option<Vec<u32>> {
 }
 
 /// What each operation still waits for once all that can run are done; `None` if that is nothing.
-fn what_never_starts(part: RankPart<'_>) -> Option<Vec<u32>> {
+fn what_never_starts(part: &RankPart<'_>) -> Option<Vec<u32>> {
     let mut needs = part.needs();
     let mut free: Vec<u32> = (0..needs.len() as u32).filter(|&op| needs[op as usize] == 0).collect();
     let mut done = 0;

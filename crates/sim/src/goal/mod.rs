@@ -16,7 +16,9 @@ mod cycle;
 mod defect;
 mod finding;
 mod intern;
+mod rank_part;
 mod schedule;
+mod steps;
 #[cfg(test)]
 mod tests;
 mod text;

@@ -1,37 +1,22 @@
 //! A whole schedule in memory, and how an engine reads operations from it.
 
-use crate::loggops::{Kind, Program, ReadyOp, ReadyTrigger, Shape, prefetch};
+use std::borrow::Cow;
 
-/// Marks an edge whose dependent waits for the start of an operation, not for its end.
-pub(super) const AT_START: u32 = 1 << 31;
-/// The number of the dependent in an edge.
-pub(super) const DEPENDENT: u32 = AT_START - 1;
-
-/// One operation, without the data that it shares with others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Op {
-    pub(super) peer: u32,
-    pub(super) shape: u32,
-    /// Index after its last edge among those of its rank. The edges begin where those of the operation before it end.
-    pub(super) edges_end: u32,
-}
-
-/// Where the operations and edges of a rank begin.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Base {
-    pub(super) ops: u64,
-    pub(super) edges: u64,
-}
+use super::rank_part::{AT_START, Base, DEPENDENT, Op, RankPart};
+use super::steps::{StepEnds, StepPlace};
+use crate::loggops::{ANY, Kind, Program, ReadyOp, ReadyTrigger, Shape, StepProgram, UniformStep, prefetch};
 
 /// A schedule: for each rank its operations and which of them wait for which. 12 bytes per operation, 4 per
-/// dependency, 16 per rank, and each [`Shape`] once.
+/// dependency, 16 per rank, and each [`Shape`] once. If all ranks go through steps, 4 bytes per step and 8 per rank instead of those of the
+/// dependencies.
 ///
 /// Every schedule is sound: peers are ranks, no operation waits for itself, and sizes are at most
 /// [`MAX_SIZE`](super::MAX_SIZE).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schedule {
     pub(super) ops: Vec<Op>,
-    /// Per operation the dependents of its end, then those of its start, each in the order of the text.
+    /// Per operation the dependents of its end, then those of its start, each in the order of the text. None if there are steps, from which
+    /// they follow.
     pub(super) edges: Vec<u32>,
     /// One per rank, and one more for the end.
     pub(super) bases: Vec<Base>,
@@ -41,50 +26,32 @@ pub struct Schedule {
     pub(super) sends: u64,
     /// Whether any operation waits for the start of another.
     pub(super) at_starts: bool,
-}
-
-/// The part of a schedule that belongs to one rank.
-#[derive(Clone, Copy)]
-pub(super) struct RankPart<'a> {
-    pub(super) ops: &'a [Op],
-    pub(super) edges: &'a [u32],
-}
-
-impl<'a> RankPart<'a> {
-    /// The dependents of an operation, with [`AT_START`] where they wait for its start.
-    pub(super) fn edges_of(&self, op: usize) -> &'a [u32] {
-        let begin = if op == 0 { 0 } else { self.ops[op - 1].edges_end };
-        &self.edges[begin as usize..self.ops[op].edges_end as usize]
-    }
-
-    /// As [`edges_of`](Self::edges_of), split into the dependents of its end and those of its start.
-    pub(super) fn edges_by_kind(&self, op: usize) -> (&'a [u32], &'a [u32]) {
-        let edges = self.edges_of(op);
-        edges.split_at(edges.partition_point(|edge| edge & AT_START == 0))
-    }
-
-    /// Number of dependencies of each operation.
-    pub(super) fn needs(&self) -> Vec<u32> {
-        let mut needs = vec![0u32; self.ops.len()];
-        for edge in self.edges {
-            needs[(edge & DEPENDENT) as usize] += 1;
-        }
-        needs
-    }
+    /// The steps, if all ranks go through steps.
+    pub(super) steps: Option<StepEnds>,
 }
 
 impl Schedule {
+    /// The operations of a rank.
+    pub(super) fn rank_list(&self, rank: u32) -> &[Op] {
+        &self.ops[self.bases[rank as usize].ops as usize..self.bases[rank as usize + 1].ops as usize]
+    }
+
     pub(super) fn part(&self, rank: u32) -> RankPart<'_> {
-        let (begin, end) = (self.bases[rank as usize], self.bases[rank as usize + 1]);
-        RankPart {
-            ops: &self.ops[begin.ops as usize..end.ops as usize],
-            edges: &self.edges[begin.edges as usize..end.edges as usize],
-        }
+        let [begin, end] = [rank, rank + 1].map(|rank| self.bases[rank as usize].edges as usize);
+        let edges = match &self.steps {
+            Some(steps) => {
+                let mut edges = Vec::with_capacity(end - begin);
+                steps.add_edges(rank, &mut edges);
+                Cow::Owned(edges)
+            }
+            None => Cow::Borrowed(&self.edges[begin..end]),
+        };
+        RankPart { ops: self.rank_list(rank), edges }
     }
 
     /// Number of dependencies of all ranks together.
     pub fn dependencies(&self) -> u64 {
-        self.edges.len() as u64
+        self.bases.last().map_or(0, |end| end.edges)
     }
 
     /// Number of operations of a rank.
@@ -92,7 +59,7 @@ impl Schedule {
     /// # Panics
     /// If there is no such rank.
     pub fn ops(&self, rank: u32) -> u32 {
-        self.part(rank).ops.len() as u32
+        self.rank_list(rank).len() as u32
     }
 
     /// The operations of a rank, with what each waits for.
@@ -100,7 +67,16 @@ impl Schedule {
     /// # Panics
     /// If there is no such rank.
     pub fn rank_ops(&self, rank: u32) -> RankOps<'_> {
-        RankOps::new(self, self.part(rank))
+        RankOps::new(self, rank)
+    }
+
+    /// Whether rounds can play it: in steps, on one CPU, and all that a receive takes is named.
+    fn has_rounds(&self) -> bool {
+        let is_wild = || {
+            let peers = self.ops.iter().any(|op| op.peer == ANY);
+            peers || self.shapes.iter().any(|shape| shape.kind != Kind::Calc && shape.tag == ANY)
+        };
+        self.steps.is_some() && self.cpus == 1 && self.nics == 1 && !is_wild()
     }
 
     /// Notifies the dependents of an operation that it has started (`edge_kind` is [`AT_START`]) or is done (0).
@@ -113,6 +89,13 @@ impl Schedule {
         edge_kind: u32,
         free: &mut Vec<ReadyOp>,
     ) {
+        let state = match state {
+            Waiting::InSteps(place) => {
+                let Some(steps) = &self.steps else { return };
+                return place.done(steps, rank, self.rank_list(rank), (op, at), free);
+            }
+            Waiting::Each(state) => state,
+        };
         state.last = op;
         let part = self.part(rank);
         for &edge in part.edges_of(op as usize) {
@@ -134,7 +117,16 @@ impl Schedule {
 
 /// What the operations of one rank still wait for, while its program runs.
 #[derive(Clone, Debug)]
-pub struct Waiting {
+pub enum Waiting {
+    /// Those of the next step for the current one.
+    InSteps(StepPlace),
+    /// Each for its own.
+    Each(EachWaits),
+}
+
+/// What each operation of a rank waits for.
+#[derive(Clone, Debug)]
+pub struct EachWaits {
     waits: Box<[Waits]>,
     freed: u64,
     /// The last operation whose dependents were notified. The next one is close to it in most programs.
@@ -186,10 +178,17 @@ impl Program for Schedule {
     }
 
     fn frees(&self) -> ReadyTrigger {
-        if self.at_starts { ReadyTrigger::AtStarts } else { ReadyTrigger::AtEnds }
+        match (&self.steps, self.at_starts) {
+            (Some(_), _) => ReadyTrigger::InSteps,
+            (None, true) => ReadyTrigger::AtStarts,
+            (None, false) => ReadyTrigger::AtEnds,
+        }
     }
 
     fn begin(&self, rank: u32, free: &mut Vec<ReadyOp>) -> Waiting {
+        if let Some(steps) = &self.steps {
+            return Waiting::InSteps(StepPlace::new(steps, rank, self.rank_list(rank), free));
+        }
         let part = self.part(rank);
         let mut waits = vec![Waits::default(); part.ops.len()].into_boxed_slice();
         part.edges.iter().for_each(|edge| waits[(edge & DEPENDENT) as usize].needs += 1);
@@ -197,18 +196,22 @@ impl Program for Schedule {
         for (number, op) in part.ops.iter().enumerate().filter(|(number, _)| waits[*number].needs == 0) {
             free.push(ReadyOp { op: number as u32, peer: op.peer, shape: op.shape, ready: 0 });
         }
-        Waiting { waits, freed: (free.len() - before) as u64, last: 0 }
+        Waiting::Each(EachWaits { waits, freed: (free.len() - before) as u64, last: 0 })
     }
 
     #[inline]
     fn prepare(&self, rank: u32, state: &Waiting) {
-        let (base, last) = (self.bases[rank as usize], state.last as usize);
-        if let Some(waits) = state.waits.get(last) {
-            prefetch::<_, 2>(waits);
-        }
+        let base = self.bases[rank as usize];
+        let (last, waits) = match state {
+            Waiting::InSteps(place) => (place.op(), None),
+            Waiting::Each(state) => (state.last, state.waits.get(state.last as usize)),
+        };
+        let last = last as usize;
         if let Some(op) = self.ops.get(base.ops as usize + last) {
             prefetch::<_, 2>(op);
         }
+        let Some(waits) = waits else { return };
+        prefetch::<_, 2>(waits);
         // Programs have about as many dependencies as operations.
         if let Some(edge) = self.edges.get(base.edges as usize + last / 2) {
             prefetch::<_, 2>(edge);
@@ -225,8 +228,45 @@ impl Program for Schedule {
         self.notify(rank, state, op, at, 0, free);
     }
 
-    fn unfreed(&self, _rank: u32, state: &Waiting) -> u64 {
-        (state.waits.len() as u64).saturating_sub(state.freed)
+    fn in_steps(&self) -> Option<&dyn StepProgram> {
+        if self.has_rounds() { Some(self) } else { None }
+    }
+
+    fn unfreed(&self, rank: u32, state: &Waiting) -> u64 {
+        let freed = match (state, &self.steps) {
+            (Waiting::InSteps(place), Some(steps)) => place.freed(steps, rank),
+            (Waiting::InSteps(_), None) => 0,
+            (Waiting::Each(state), _) => state.freed,
+        };
+        u64::from(self.ops(rank)).saturating_sub(freed)
+    }
+}
+
+impl StepProgram for Schedule {
+    fn iterations(&self) -> u32 {
+        1
+    }
+
+    fn iteration_totals(&self) -> Option<(u64, u64)> {
+        self.totals()
+    }
+
+    fn rank_steps(&self, rank: u32) -> u32 {
+        self.steps.as_ref().map_or(0, |steps| steps.of(rank).len() as u32)
+    }
+
+    fn step(&self, rank: u32, step: u32, ops: &mut Vec<ReadyOp>) {
+        if let Some(steps) = &self.steps {
+            StepPlace::before(step).advance(steps.of(rank), self.rank_list(rank), ops);
+        }
+    }
+
+    fn meets_in_steps(&self) -> bool {
+        false
+    }
+
+    fn uniform_step(&self, _: u32) -> Option<UniformStep> {
+        None
     }
 }
 
@@ -257,11 +297,12 @@ pub struct RankOps<'a> {
 }
 
 impl<'a> RankOps<'a> {
-    fn new(schedule: &'a Schedule, part: RankPart<'a>) -> Self {
+    fn new(schedule: &'a Schedule, rank: u32) -> Self {
+        let part = schedule.part(rank);
         let slot = |edge: u32| 2 * (edge & DEPENDENT) as usize + usize::from(edge & AT_START != 0);
         // Counts, shifted by two, become the beginnings of the lists, and move to their ends as the lists fill.
         let mut begins = vec![0u32; 2 * part.ops.len() + 2];
-        for &edge in part.edges {
+        for &edge in part.edges.iter() {
             begins[slot(edge) + 2] += 1;
         }
         for index in 1..begins.len() {
@@ -275,7 +316,7 @@ impl<'a> RankOps<'a> {
                 *next += 1;
             }
         }
-        Self { shapes: &schedule.shapes, ops: part.ops, needed, begins }
+        Self { shapes: &schedule.shapes, ops: schedule.rank_list(rank), needed, begins }
     }
 
     /// Iterates over the operations.
@@ -291,9 +332,4 @@ impl<'a> RankOps<'a> {
             }
         })
     }
-}
-
-/// Whether an operation of this kind names a peer.
-pub(super) fn has_peer(kind: Kind) -> bool {
-    kind != Kind::Calc
 }

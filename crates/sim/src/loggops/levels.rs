@@ -84,6 +84,10 @@ impl StepProgram for OnLevels<'_> {
         }
     }
 
+    fn meets_in_steps(&self) -> bool {
+        self.steps.meets_in_steps()
+    }
+
     fn uniform_step(&self, step: u32) -> Option<UniformStep> {
         Some(match self.steps.uniform_step(step)? {
             UniformStep::Exchange { peers, sent, received } => {

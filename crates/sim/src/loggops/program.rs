@@ -167,6 +167,9 @@ pub trait StepProgram {
     /// Adds the operations of a rank in a step, all ready at 0.
     fn step(&self, rank: u32, step: u32, ops: &mut Vec<ReadyOp>);
 
+    /// Whether ranks meet in steps: where one sends to another and receives from it in the same step, so does the other.
+    fn meets_in_steps(&self) -> bool;
+
     /// What every rank does in a step, if all do the same.
     fn uniform_step(&self, step: u32) -> Option<UniformStep>;
 }

@@ -287,6 +287,10 @@ impl<P: Pattern> StepProgram for Steps<P> {
         self.pattern.step(rank, 0, step, &mut StepOps::new(ops, 0, 0));
     }
 
+    fn meets_in_steps(&self) -> bool {
+        true
+    }
+
     fn uniform_step(&self, step: u32) -> Option<UniformStep> {
         self.pattern.uniform_step(step)
     }

@@ -8,7 +8,10 @@ use crate::schedules::patterns::pattern;
 use crate::schedules::shrink::shrunk;
 use crate::schedules::{Dice, Schedule, rank_clocks, schedule};
 use quell_sim::goal::{Findings, read_text};
-use quell_sim::loggops::{Network, Noise, Outcome, PerByte, Program, Rules, Run, RunError, Waiting, run};
+use quell_sim::loggops::{
+    Network, Noise, Outcome, PerByte, Program, Rules, Run, RunError, Speed, Waiting, run, run_for_culprits,
+    speed,
+};
 use quell_sim::pattern::Pattern;
 
 /// Number of random schedules; CI plays 6,000.
@@ -183,4 +186,51 @@ fn schedules_are_of_many_kinds() {
     for (what, least, found) in counts {
         assert!(found >= least, "only {found} of 1000 {what}: {counts:?}");
     }
+    let in_rounds = (0..1000).map(schedule).filter(is_played_in_rounds).count();
+    assert!(in_rounds >= 50, "only {in_rounds} of 1000 are played in rounds");
+}
+
+/// Whether a schedule with noise, as it is read from its text, can be played in rounds.
+fn is_played_in_rounds(schedule: &Schedule) -> bool {
+    let Schedule { net, ranges, levels, program, .. } = schedule;
+    let how = Run {
+        net: *net,
+        ranges,
+        levels,
+        rules: Rules::Call,
+        noise: &Noise::None,
+        threads: 1,
+        progress: quell_sim::loggops::NO_PROGRESS,
+    };
+    let read = read_text(program.to_string().as_bytes(), &mut Findings::default());
+    let has_noise = schedule.strikes.is_some();
+    has_noise && read.is_ok_and(|read| speed(&read, &how) == Ok(Speed::Listed))
+}
+
+/// A schedule in steps, which rounds play, has the culprits that it has where it is played event by event.
+#[test]
+fn steps_have_the_culprits_of_their_events() {
+    let mut in_rounds = 0;
+    for seed in 0..schedules() {
+        let schedule = schedule(seed);
+        if !is_played_in_rounds(&schedule) {
+            continue;
+        }
+        in_rounds += 1;
+        let noise = schedule.strikes.as_ref().map_or(Noise::None, rank_clocks);
+        let Schedule { net, ranges, levels, program, .. } = &schedule;
+        let how = Run {
+            net: *net,
+            ranges,
+            levels,
+            rules: Rules::Call,
+            noise: &noise,
+            threads: 1,
+            progress: quell_sim::loggops::NO_PROGRESS,
+        };
+        let read = read_text(program.to_string().as_bytes(), &mut Findings::default()).unwrap();
+        let [found, expected] = [run_for_culprits(&read, &how), run_for_culprits(program, &how)];
+        assert_eq!(found, expected, "seed {seed}: {net:?}\n{ranges:?}\n{levels:?}\n{noise:?}\n\n{program}");
+    }
+    assert!(in_rounds > 0, "no schedule was played in rounds");
 }

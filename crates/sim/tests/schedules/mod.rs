@@ -4,6 +4,7 @@ pub mod listed;
 pub mod patterns;
 pub mod shrink;
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use quell_recording::{Cpu, Detour, Nanos, Span, Trace};
@@ -132,6 +133,8 @@ struct Maker<'a> {
     loose: bool,
     /// Only one CPU, eager messages and no dependencies on starts: the cases for which engines may have shortcuts.
     plain: bool,
+    /// Whether each operation needs all of the step before its own, and where both begin on each rank.
+    steps: Option<Vec<Range<usize>>>,
     /// Maximum number of operations. Up to 16, LogGOPSim keeps the order of those that become free at once.
     most_ops: usize,
     /// The sizes of messages by tag, if they must not differ.
@@ -146,6 +149,7 @@ impl<'a> Maker<'a> {
             if plain { (1, 1) } else { (dice.one_of(&[1, 1, 2, 3]), dice.one_of(&[1, 1, 1, 2])) };
         let (tags, wildcards) = (1 + dice.below(3), dice.one_of(&[3, 15, 1_000, 1_000]));
         let (roots, loose) = (dice.one_of(&[2, 4, 30]), dice.once_in(5));
+        let steps = dice.once_in(3).then(|| vec![0..0; ranks as usize]);
         let ranks = vec![vec![]; ranks as usize];
         let (most_ops, sizes) = (16, vec![]);
         let mut maker = Self {
@@ -160,6 +164,7 @@ impl<'a> Maker<'a> {
             roots,
             loose,
             plain,
+            steps,
             most_ops,
             sizes,
         };
@@ -239,6 +244,14 @@ impl<'a> Maker<'a> {
         let nic = if shape.kind == Kind::Calc { 0 } else { self.dice.below(self.nics) as u8 };
         let shape = Shape { cpu: self.dice.below(self.cpus) as u8, nic, ..shape };
         let mut op = Op::new(shape, peer);
+        if let Some(steps) = &mut self.steps {
+            let before = &mut steps[rank as usize];
+            if self.dice.once_in(2) {
+                *before = before.end..number;
+            }
+            op.requires.extend(before.clone());
+            return self.ranks[rank as usize].push(op);
+        }
         let needs = if number == 0 || self.dice.once_in(self.roots) { 0 } else { 1 + self.dice.below(2) };
         for _ in 0..needs {
             let near = self.dice.once_in(2).then_some(number - 1);

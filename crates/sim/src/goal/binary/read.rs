@@ -172,23 +172,21 @@ impl<'n, R: Read> Reader<'n, R> {
         scratch.appendix.clear();
         self.input.u32s(there, &mut scratch.appendix, Part::Rank(rank))?;
         for (on, lists) in (0u32..).zip(&scratch.dependents) {
-            for (dependents, at_start) in lists.iter().zip([false, true]) {
-                let Dependents { count, first } = *dependents;
+            let mut found = [&[][..]; 2];
+            for (list, &Dependents { count, first }) in found.iter_mut().zip(lists) {
                 let range = first as usize..first as usize + count as usize;
-                let Some(list) = scratch.appendix.get(range) else {
+                let Some(all) = scratch.appendix.get(range) else {
                     let damage = Damage::DependentsOutside { count, first, there };
                     return Err(damaged(Part::Op { rank, op: on }, damage));
                 };
-                for &dependent in list {
+                *list = all;
+                for &dependent in all {
                     if let Some(needs) = scratch.needs.get_mut(dependent as usize) {
                         *needs = needs.wrapping_sub(1);
                     }
-                    match at_start {
-                        true => self.builder.irequires(dependent, on),
-                        false => self.builder.requires(dependent, on),
-                    }
                 }
             }
+            self.builder.dependents(on, found[0], found[1]);
         }
         self.look_for_defects(rank)?;
         self.needs_are_met(rank)

@@ -3,7 +3,8 @@
 use std::io::{self, Write};
 
 use super::{CALC, HEAD_BYTES, MAGIC, OP_BYTES, RANGE_BYTES, RECV, SEND};
-use crate::goal::schedule::{DEPENDENT, RankPart, Schedule};
+use crate::goal::rank_part::{DEPENDENT, RankPart};
+use crate::goal::schedule::Schedule;
 use crate::loggops::{Kind, Program, Shape};
 
 /// Writes a schedule in the binary form that LogGOPSim runs. Writes are medium-sized, so `out` needs no buffer.
@@ -14,7 +15,7 @@ pub fn write_binary(schedule: &Schedule, out: &mut dyn Write) -> io::Result<()> 
     write_head(schedule, out)?;
     let mut bytes = Vec::new();
     for rank in 0..schedule.ranks() {
-        write_rank(schedule, schedule.part(rank), &mut bytes);
+        write_rank(schedule, &schedule.part(rank), &mut bytes);
         // Collects small ranks into one write; a large one is written at once.
         if bytes.len() > 1 << 16 {
             out.write_all(&bytes)?;
@@ -42,7 +43,7 @@ fn write_head(schedule: &Schedule, out: &mut dyn Write) -> io::Result<()> {
     out.write_all(&bytes)
 }
 
-fn write_rank(schedule: &Schedule, part: RankPart<'_>, bytes: &mut Vec<u8>) {
+fn write_rank(schedule: &Schedule, part: &RankPart<'_>, bytes: &mut Vec<u8>) {
     let needs = part.needs();
     let roots = || needs.iter().enumerate().filter(|(_, need)| **need == 0).map(|(op, _)| op as u32);
     bytes.extend((part.ops.len() as u32).to_le_bytes());

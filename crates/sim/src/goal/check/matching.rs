@@ -4,7 +4,8 @@
 //! every receive of one rank.
 
 use super::super::finding::{Finding, Findings, Problem, Severity};
-use crate::goal::schedule::{Op, Schedule};
+use crate::goal::rank_part::Op;
+use crate::goal::schedule::Schedule;
 use crate::loggops::{ANY, Kind, Program};
 
 /// The other side's rank and the tag; either may be [`ANY`].
@@ -16,9 +17,9 @@ pub(super) fn look(schedule: &Schedule, findings: &mut Findings) {
     for rank in 0..schedule.ranks() {
         receives.clear();
         receives.extend(pairs(schedule, rank, Kind::Recv).map(|(_, pair)| pair));
-        receives.sort_unstable();
+        receives.sort_unstable_by_key(in_one);
         let sends = messages.to(rank);
-        sends.sort_unstable();
+        sends.sort_unstable_by_key(in_one);
         let wild = |pair: &Pair| pair.0 == ANY || pair.1 == ANY;
         if sends == receives && !sends.iter().any(wild) {
             continue;
@@ -27,6 +28,11 @@ pub(super) fn look(schedule: &Schedule, findings: &mut Findings) {
             Matching { schedule, rank, sends: Tally::count(sends), receives: Tally::count(&receives) };
         meeting.look(findings);
     }
+}
+
+/// A pair as one number, in the same order: such numbers are compared sooner.
+fn in_one(pair: &Pair) -> u64 {
+    u64::from(pair.0) << 32 | u64::from(pair.1)
 }
 
 /// Source and tag of all messages, by their receiver.
@@ -66,7 +72,7 @@ impl Messages {
 
 /// The operations of one kind of a rank, with peer and tag.
 fn pairs(schedule: &Schedule, rank: u32, kind: Kind) -> impl Iterator<Item = (&Op, Pair)> {
-    schedule.part(rank).ops.iter().filter_map(move |op| {
+    schedule.rank_list(rank).iter().filter_map(move |op| {
         let shape = &schedule.shapes[op.shape as usize];
         (shape.kind == kind).then_some((op, (op.peer, shape.tag)))
     })
@@ -196,7 +202,8 @@ impl Matching<'_> {
             shape.kind == kind && shape.tag == tag && op.peer == peer
         };
         // Finding the operation takes a walk over the rank, which is wasted where the finding is only counted.
-        let ops = findings.has_room(Severity::Error).then(|| self.schedule.part(rank).ops.iter().enumerate());
+        let ops =
+            findings.has_room(Severity::Error).then(|| self.schedule.rank_list(rank).iter().enumerate());
         let op = ops.and_then(|ops| ops.filter(same).nth(before as usize)).map(|(op, _)| op as u32);
         findings.push(match op {
             Some(op) => Finding::at_op(Severity::Error, rank, op, problem),

@@ -11,7 +11,7 @@ pub(super) fn look(schedule: &Schedule, findings: &mut Findings) {
     let mut of_cpu = vec![0u128; schedule.cpus as usize];
     for rank in 0..schedule.ranks() {
         of_cpu.fill(0);
-        for op in schedule.part(rank).ops {
+        for op in schedule.rank_list(rank) {
             let shape = schedule.shapes[op.shape as usize];
             if shape.kind == Kind::Calc {
                 of_cpu[usize::from(shape.cpu)] += u128::from(shape.size);

@@ -71,14 +71,34 @@ proptest! {
     #[test]
     fn survive_every_form_and_run(ranks in proptest::collection::vec(rank(), RANKS as usize), along: bool) {
         let Some(schedule) = build(&ranks, along) else { return Ok(()) };
-        let text = text_of(&schedule);
-        prop_assert_eq!(&read(&text), &schedule, "{}", text);
-        in_parts_as_whole(text.as_bytes())?;
-        prop_assert_eq!(&read_binary(&binary_of(&schedule)[..]).unwrap(), &schedule);
-        for rank in 0..RANKS {
-            prop_assert_eq!(walk(&schedule, rank), schedule.ops(rank));
+        survives(&schedule)?;
+    }
+
+    /// Each operation needs all of the step before its own; with `stray`, an operation of the last rank needs only a start.
+    #[test]
+    fn steps_survive_every_form_and_run(
+        ranks in proptest::collection::vec(proptest::collection::vec((op(), any::<bool>()), 1..12), RANKS as usize),
+        stray: bool,
+    ) {
+        let mut builder = ScheduleBuilder::new(RANKS);
+        for ops in &ranks {
+            builder.begin_rank();
+            let mut before = 0..0;
+            for (number, ((shape, peer), begins)) in (0..).zip(ops) {
+                builder.op(*shape, *peer);
+                if *begins {
+                    before = before.end..number;
+                }
+                before.clone().for_each(|on| builder.requires(number, on));
+            }
+            if stray && builder.rank() == RANKS - 1 && ops.len() > 1 {
+                builder.irequires(1, 0);
+            }
+            builder.end_rank();
         }
-        check(&schedule);
+        let schedule = builder.finish().unwrap();
+        prop_assert_eq!(schedule.steps.is_some(), !stray || ranks[RANKS as usize - 1].len() == 1);
+        survives(&schedule)?;
     }
 
     #[test]
@@ -109,6 +129,19 @@ proptest! {
             in_parts_as_whole(&bytes)?;
         }
     }
+}
+
+/// A schedule is the same in every form, and each of its operations becomes free.
+fn survives(schedule: &Schedule) -> Result<(), TestCaseError> {
+    let text = text_of(schedule);
+    prop_assert_eq!(&read(&text), schedule, "{}", text);
+    in_parts_as_whole(text.as_bytes())?;
+    prop_assert_eq!(&read_binary(&binary_of(schedule)[..]).unwrap(), schedule);
+    for rank in 0..RANKS {
+        prop_assert_eq!(walk(schedule, rank), schedule.ops(rank));
+    }
+    check(schedule);
+    Ok(())
 }
 
 /// Parts of any length give what the whole text gives, or nothing.

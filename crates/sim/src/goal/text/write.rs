@@ -2,7 +2,8 @@
 
 use std::io::{self, Write};
 
-use crate::goal::schedule::{AT_START, DEPENDENT, RankPart, Schedule, has_peer};
+use crate::goal::rank_part::{AT_START, DEPENDENT, RankPart, has_peer};
+use crate::goal::schedule::Schedule;
 use crate::loggops::{ANY, Kind, Program, Shape};
 
 /// Size of the pieces in which text is written, in bytes.
@@ -20,7 +21,7 @@ pub fn write_text(schedule: &Schedule, out: &mut dyn Write) -> io::Result<()> {
         text.words(b"\nrank ", rank.into());
         text.piece.extend_from_slice(b" {");
         text.line()?;
-        if in_order(schedule.part(rank)) {
+        if in_order(&schedule.part(rank)) {
             needs_behind_each(schedule, rank, &mut text)?;
         } else {
             needs_behind_all(schedule, rank, &mut text)?;
@@ -33,7 +34,7 @@ pub fn write_text(schedule: &Schedule, out: &mut dyn Write) -> io::Result<()> {
 
 /// Whether the dependents of each operation have ascending numbers above its own. Then dependencies may
 /// follow their dependents, which is easier to read, and no order is lost.
-fn in_order(part: RankPart<'_>) -> bool {
+fn in_order(part: &RankPart<'_>) -> bool {
     (0..part.ops.len()).all(|op| {
         let edges = part.edges_of(op);
         // Dependents of the start come after those of the end, and AT_START makes them larger.

@@ -3,6 +3,9 @@
 use crate::loggops::Kind;
 use crate::loggops::play::Cost;
 
+/// Times stay below this, in nanoseconds, so that no sum in a pass overflows.
+pub(super) const MAX_TIME: u128 = 1 << 61;
+
 /// Cost of a send, and of handling its message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct MessageCost {

@@ -10,6 +10,7 @@ mod arrays;
 mod cost;
 mod culprits;
 mod kernel;
+mod once;
 mod ordered;
 mod passes;
 mod plan;
@@ -24,16 +25,16 @@ use super::program::StepProgram;
 use super::watch::Struck;
 use super::{Culprits, Noise, Outcome, Program, Rules, Run, RunError};
 use arrays::Arrays;
+use cost::MAX_TIME;
 use culprits::{InList, InPasses, Section, Sections as _};
 use kernel::Isa;
-use ordered::{Action, Order};
+use once::Once;
+use ordered::Order;
 use passes::{Player, share};
 use plan::Plan;
 use play::Ranks;
 use walk::Walks;
 
-/// Times stay below this, in nanoseconds, so that no sum in a pass overflows.
-const MAX_TIME: u128 = 1 << 61;
 /// Events between two calls of the progress callback.
 const REPORT: u64 = 1 << 16;
 
@@ -63,6 +64,8 @@ pub(super) fn run_for_culprits<P: Program>(
 enum Rounds {
     Passes(Box<Plan>),
     Ordered(Order),
+    /// In an order that is found meanwhile, for the only iteration.
+    Once,
 }
 
 /// With more threads than this, events are played sooner than a list, which is played by one.
@@ -79,11 +82,18 @@ impl Rounds {
         let plan = Plan::new(program, costs).map(|plan| Self::Passes(Box::new(plan)));
         // Events that are watched are played by one thread, too.
         let is_listed = is_watched || run.threads <= MOST_THREADS_OF_LIST;
-        let order = || if is_listed { Order::new(program, ranks, costs) } else { None };
-        let rounds = plan.or_else(|| order().map(Self::Ordered))?;
+        let is_once = !is_watched && is_played_once(program, costs);
+        let order = || match (is_listed, is_once) {
+            (true, true) => Some(Self::Once),
+            (true, false) => Order::new(program, ranks, costs).map(Self::Ordered),
+            (false, _) => None,
+        };
+        let rounds = plan.or_else(order)?;
         let longest = match &rounds {
             Self::Passes(plan) => plan.all().map(|pass| (pass.longest(), 3)).fold((0, 0), sum),
-            Self::Ordered(order) => order.ops.iter().map(|op| (longest(op, costs), 2)).fold((0, 0), sum),
+            Self::Ordered(order) => order.ops.iter().map(|op| (op.longest(costs), 2)).fold((0, 0), sum),
+            // It adds up its time itself.
+            Self::Once => (0, 0),
         };
         let (factor, rest) = run.noise.clocks().map_or((1, 0), walk::longest_delay);
         let time = longest.0.saturating_mul(factor).saturating_add(longest.1.saturating_mul(rest));
@@ -91,17 +101,14 @@ impl Rounds {
     }
 }
 
+/// Whether a program that is no sequence of passes is played while its order is found.
+fn is_played_once(program: &dyn StepProgram, costs: &[Cost]) -> bool {
+    program.iterations() == 1 && program.iteration_totals().is_some() && ordered::has_one_latency(costs)
+}
+
 /// Adds lengths and numbers of pieces of work.
 fn sum(a: (u128, u128), b: (u128, u128)) -> (u128, u128) {
     (a.0.saturating_add(b.0), a.1.saturating_add(b.1))
-}
-
-/// An upper bound of the noise-free time of an operation, in nanoseconds.
-fn longest(op: &ordered::Op, costs: &[Cost]) -> u128 {
-    match op.action {
-        Action::Post => 0,
-        _ => cost::longest(&costs[op.shape as usize]),
-    }
 }
 
 /// How a program is played, and so at what speed.
@@ -135,9 +142,8 @@ pub fn speed<P: Program>(program: &P, run: &Run<'_>) -> Result<Speed, RunError> 
     let Context { costs, levels, .. } = Context::new(program, run)?;
     let steps = &OnLevels { steps, levels };
     let operations = steps.iteration_totals().map(|(operations, _)| operations);
-    let is_listed = operations.is_some_and(Order::may_hold)
-        && ordered::has_one_latency(&costs)
-        && costs.iter().all(cost::is_playable);
+    let is_short = operations.is_some_and(Order::may_hold) && ordered::has_one_latency(&costs);
+    let is_listed = (is_short || is_played_once(steps, &costs)) && costs.iter().all(cost::is_playable);
     // Some of the steps stand for all, because a list takes long to make.
     let ranks = [0, program.ranks() / 2, program.ranks().saturating_sub(1)];
     let orders =
@@ -156,7 +162,8 @@ const MOST_STEPS: u32 = 64;
 fn has_order(program: &dyn StepProgram, rank: u32, step: u32, costs: &[Cost]) -> bool {
     let mut ops = Vec::new();
     program.step(rank, step, &mut ops);
-    ops.iter().all(|op| !costs[op.shape as usize].rendezvous) || ordered::has_order(&ops, costs)
+    let is_met = || program.meets_in_steps() && ordered::has_order(&ops, costs);
+    ops.iter().all(|op| !costs[op.shape as usize].rendezvous) || is_met()
 }
 
 /// Whether the rules and the noise are those that rounds have.
@@ -186,13 +193,13 @@ fn run_with<P: Program>(
     let clocks = run.noise.clocks();
     let (walks, silence) = (clocks.map(Walks::new), Walks::NONE);
     let events = program.totals().map_or(0, |(operations, sends)| operations.saturating_add(sends));
-    let data = match &rounds {
-        Rounds::Passes(_) => 0,
-        Rounds::Ordered(order) => order.rendezvous,
-    };
-    let events = events.saturating_add(data.saturating_mul(steps.iterations().into()));
+    let with_data = |data: u64| events.saturating_add(data.saturating_mul(iterations.into()));
+    let (operations, _) = program.totals().unwrap_or_default();
+    let mut data = if let Rounds::Ordered(order) = &rounds { order.rendezvous } else { 0 };
+    let events = with_data(data);
     let mut report = Report { run, events, reported: 0 };
     let mut done = 0;
+    let all_ranks = |slots| Ranks::new(walks.as_ref().unwrap_or(&silence), clocks, &costs, slots, ranks);
     let mut report_at = |parts: u64, more: u64| {
         done += more;
         report.at(done, parts)
@@ -212,16 +219,27 @@ fn run_with<P: Program>(
             (struck, passes.into_arrays().into_results())
         }
         Rounds::Ordered(order) => {
-            let all = Ranks::new(walks.as_ref().unwrap_or(&silence), clocks, &costs, order, ranks);
+            let all = all_ranks(order.slots);
             let mut list = InList::new(order, all, iterations, clocks);
             let parts = section.map_or(list.parts(), |section| culprits::parts_played(&list, section));
             let parts = parts * order.ops.len() as u64;
             let struck = play(&mut list, section, &mut |more| report_at(parts, more));
             (struck, list.into_ranks().into_results())
         }
+        Rounds::Once => {
+            let delay = clocks.map_or((1, 0), walk::longest_delay);
+            let mut report = |more| report_at(operations, more);
+            let mut once = Once::new(all_ranks(0), &costs, delay, &mut report);
+            match ordered::find(steps, program.ranks(), &costs, &mut once) {
+                Some(found) => data = found.rendezvous,
+                None if once.is_stopped => return Err(RunError::Stopped),
+                None => return Ok(None),
+            }
+            (ControlFlow::Continue(Vec::new()), once.into_ranks().into_results())
+        }
     };
     let ControlFlow::Continue(struck) = struck else { return Err(RunError::Stopped) };
-    Ok(Some((Outcome { events, finish, noise, stuck: None }, struck)))
+    Ok(Some((Outcome { events: with_data(data), finish, noise, stuck: None }, struck)))
 }
 
 /// Plays all of a run, and follows its critical path if there is a rule for its sections.

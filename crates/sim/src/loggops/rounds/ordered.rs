@@ -3,9 +3,9 @@
 //! For patterns whose ranks differ: trees, grids, numbers of ranks that are no powers of two. The order is found once, without times;
 //! each iteration then goes through it from front to back, and no message has to be matched again.
 
-use super::cost::is_playable;
+use super::cost::{self, is_playable};
 use crate::loggops::play::Cost;
-use crate::loggops::{Kind, ReadyOp, StepProgram};
+use crate::loggops::{Kind, ReadyOp, StepProgram, prefetch};
 
 /// Maximum number of operations of an iteration: 256 MiB.
 const MAX_OPS: u64 = 1 << 24;
@@ -40,6 +40,32 @@ pub(super) struct Op {
     /// The number of its shape; for a message that of its send.
     pub(super) shape: u32,
     pub(super) action: Action,
+}
+
+impl Op {
+    /// An upper bound of its noise-free time, in nanoseconds.
+    pub(super) fn longest(&self, costs: &[Cost]) -> u128 {
+        match self.action {
+            Action::Post => 0,
+            _ => cost::longest(&costs[self.shape as usize]),
+        }
+    }
+}
+
+/// Receives operations in their order; `None` ends the search.
+pub(super) trait Sink {
+    fn op(&mut self, op: Op) -> Option<()>;
+
+    /// Hints that operations of a rank will follow soon.
+    fn prepare(&self, _rank: u32) {}
+}
+
+impl Sink for Vec<Op> {
+    #[inline]
+    fn op(&mut self, op: Op) -> Option<()> {
+        self.push(op);
+        Some(())
+    }
 }
 
 /// The operations of one iteration.
@@ -87,9 +113,9 @@ struct Place {
 }
 
 #[derive(Debug)]
-struct Orderer<'a> {
+struct Orderer<'a, S> {
     costs: &'a [Cost],
-    ops: Vec<Op>,
+    ops: &'a mut S,
     places: Vec<Place>,
     messages: Vec<Message>,
     /// Numbers of messages that are not in use.
@@ -113,33 +139,55 @@ impl Order {
         if !Self::may_hold(operations) || !has_one_latency(costs) {
             return None;
         }
-        let place = Place { step: 0, parts: 0, waits: false, first: NONE, last: NONE };
-        let mut orderer = Orderer {
-            costs,
-            ops: Vec::with_capacity(operations as usize),
-            places: vec![place; ranks as usize],
-            messages: Vec::new(),
-            unused: Vec::new(),
-            due: (0..ranks).collect(),
-            next: Vec::new(),
-            found: Vec::new(),
-            rendezvous: 0,
-        };
-        let mut scratch = Vec::new();
-        while !orderer.due.is_empty() {
-            for rank in std::mem::take(&mut orderer.due) {
-                orderer.go_on(program, rank, &mut scratch)?;
-            }
-            orderer.due = std::mem::take(&mut orderer.next);
-        }
-        let Orderer { ops, places, messages, unused, rendezvous, .. } = orderer;
-        let ended = |(rank, place): (u32, &Place)| place.step == program.rank_steps(rank);
-        let complete = messages.len() == unused.len() && (0..).zip(&places).all(ended);
-        complete.then_some(Self { ops, slots: messages.len() as u32, rendezvous })
+        let mut ops = Vec::with_capacity(operations as usize);
+        let Found { slots, rendezvous } = find(program, ranks, costs, &mut ops)?;
+        Some(Self { ops, slots, rendezvous })
     }
 }
 
-impl Orderer<'_> {
+/// What is known of an order once all of it is found.
+pub(super) struct Found {
+    slots: u32,
+    /// As in [`Order`].
+    pub(super) rendezvous: u64,
+}
+
+/// Finds the order of a program's operations, whose messages have [one latency](has_one_latency); `None` if `ops` ends the search, or if
+/// some cannot be played in rounds or never start.
+pub(super) fn find(
+    program: &dyn StepProgram,
+    ranks: u32,
+    costs: &[Cost],
+    ops: &mut impl Sink,
+) -> Option<Found> {
+    let place = Place { step: 0, parts: 0, waits: false, first: NONE, last: NONE };
+    let mut orderer = Orderer {
+        costs,
+        ops,
+        places: vec![place; ranks as usize],
+        messages: Vec::new(),
+        unused: Vec::new(),
+        due: (0..ranks).collect(),
+        next: Vec::new(),
+        found: Vec::new(),
+        rendezvous: 0,
+    };
+    let mut scratch = Vec::new();
+    while !orderer.due.is_empty() {
+        let due = std::mem::take(&mut orderer.due);
+        for (at, &rank) in due.iter().enumerate() {
+            orderer.prepare(&due[at + 1..]);
+            orderer.go_on(program, rank, &mut scratch)?;
+        }
+        orderer.due = std::mem::take(&mut orderer.next);
+    }
+    let Orderer { places, messages, unused, rendezvous, .. } = orderer;
+    let ended = |(rank, place): (u32, &Place)| place.step == program.rank_steps(rank);
+    let complete = messages.len() == unused.len() && (0..).zip(&places).all(ended);
+    complete.then_some(Found { slots: messages.len() as u32, rendezvous })
+}
+
+impl<S: Sink> Orderer<'_, S> {
     /// Adds the operations of a rank until it waits for a message.
     fn go_on(&mut self, program: &dyn StepProgram, rank: u32, scratch: &mut Vec<ReadyOp>) -> Option<()> {
         let steps = program.rank_steps(rank);
@@ -148,13 +196,16 @@ impl Orderer<'_> {
             scratch.clear();
             program.step(rank, step, scratch);
             let is_done = if scratch.iter().any(|op| self.costs[op.shape as usize].rendezvous) {
+                if !program.meets_in_steps() {
+                    return None;
+                }
                 self.meet(rank, scratch)?
             } else {
                 if parts == 0 {
                     self.begin(rank, scratch)?;
                     self.places[rank as usize].parts = 1;
                 }
-                self.handle(rank, scratch)
+                self.handle(rank, scratch)?
             };
             let place = &mut self.places[rank as usize];
             if !is_done {
@@ -164,6 +215,20 @@ impl Orderer<'_> {
             (place.parts, place.step) = (0, step + 1);
         }
         Some(())
+    }
+
+    /// Fetches what the next ranks need into the cache: their places first, and then their messages.
+    #[inline]
+    fn prepare(&self, next: &[u32]) {
+        if let Some(&later) = next.get(5) {
+            prefetch::<_, 1>(&self.places[later as usize]);
+            self.ops.prepare(later);
+        }
+        if let Some(&soon) = next.get(2)
+            && let Some(message) = self.messages.get(self.places[soon as usize].first as usize)
+        {
+            prefetch::<_, 1>(message);
+        }
     }
 
     fn kind(&self, op: &ReadyOp) -> Kind {
@@ -176,14 +241,14 @@ impl Orderer<'_> {
             return None;
         }
         if step.iter().filter(|op| self.kind(op) == Kind::Recv).count() > 1 {
-            self.ops.push(Op { rank, shape: 0, action: Action::Post });
+            self.ops.op(Op { rank, shape: 0, action: Action::Post })?;
         }
         for op in step.iter().filter(|op| self.costs[op.shape as usize].kind == Kind::Send) {
             let slot = self.send(rank, op, Content::Eager)?;
-            self.ops.push(Op { rank, shape: op.shape, action: Action::Send(slot) });
+            self.ops.op(Op { rank, shape: op.shape, action: Action::Send(slot) })?;
         }
         for op in step.iter().filter(|op| self.costs[op.shape as usize].kind == Kind::Calc) {
-            self.ops.push(Op { rank, shape: op.shape, action: Action::Work });
+            self.ops.op(Op { rank, shape: op.shape, action: Action::Work })?;
         }
         Some(())
     }
@@ -227,7 +292,7 @@ impl Orderer<'_> {
             match (part, send, receive) {
                 (0, Some(send), _) => {
                     let slot = self.send(rank, &send, Content::Request)?;
-                    self.ops.push(Op { rank, shape: send.shape, action: Action::Request(slot) });
+                    self.ops.op(Op { rank, shape: send.shape, action: Action::Request(slot) })?;
                     self.rendezvous += 1;
                 }
                 (1 | 3, _, Some(receive)) => {
@@ -236,17 +301,17 @@ impl Orderer<'_> {
                     let shape = self.messages[slot as usize].shape;
                     self.remove(rank, slot);
                     if part == 1 {
-                        self.ops.push(Op { rank, shape, action: Action::Answer(slot) });
+                        self.ops.op(Op { rank, shape, action: Action::Answer(slot) })?;
                         self.pass_on(rank, receive.peer, slot, Content::Answer)?;
                     } else {
-                        self.ops.push(Op { rank, shape, action: Action::HandleData(slot) });
+                        self.ops.op(Op { rank, shape, action: Action::HandleData(slot) })?;
                         self.unused.push(slot);
                     }
                 }
                 (2, Some(send), _) => {
                     let Some(slot) = self.find(rank, &send, Content::Answer) else { return Some(false) };
                     self.remove(rank, slot);
-                    self.ops.push(Op { rank, shape: send.shape, action: Action::SendData(slot) });
+                    self.ops.op(Op { rank, shape: send.shape, action: Action::SendData(slot) })?;
                     self.pass_on(rank, send.peer, slot, Content::Data)?;
                 }
                 (4.., _, _) => return Some(true),
@@ -280,25 +345,25 @@ impl Orderer<'_> {
         None
     }
 
-    /// Adds the handling of all messages of a step, if all were sent.
-    fn handle(&mut self, rank: u32, step: &[ReadyOp]) -> bool {
+    /// Adds the handling of all messages of a step, if all were sent; returns whether they were.
+    fn handle(&mut self, rank: u32, step: &[ReadyOp]) -> Option<bool> {
         self.found.clear();
         for op in step.iter().filter(|op| self.costs[op.shape as usize].kind == Kind::Recv) {
             match self.find(rank, op, Content::Eager) {
                 Some(slot) => self.found.push(slot),
-                None => return false,
+                None => return Some(false),
             }
         }
         for number in 0..self.found.len() {
             let slot = self.found[number];
             let more = number + 1 < self.found.len();
             let shape = self.messages[slot as usize].shape;
-            self.ops.push(Op { rank, shape, action: Action::Handle { slot, more } });
+            self.ops.op(Op { rank, shape, action: Action::Handle { slot, more } })?;
             self.remove(rank, slot);
             self.unused.push(slot);
         }
         self.found.clear();
-        true
+        Some(true)
     }
 
     /// Takes a message out of a rank's list.

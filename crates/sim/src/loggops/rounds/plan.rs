@@ -139,7 +139,8 @@ impl Plan {
 
     /// The passes of a pattern; `None` if its ranks differ, or if they do something that a pass does not have.
     pub(super) fn new(program: &dyn StepProgram, costs: &[Cost]) -> Option<Self> {
-        if program.rank_steps(0) > MAX_PASSES {
+        // A first rank that does nothing stands for no other.
+        if program.rank_steps(0) == 0 || program.rank_steps(0) > MAX_PASSES {
             return None;
         }
         let mut passes = vec![Pass::default()];

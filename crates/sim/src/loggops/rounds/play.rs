@@ -5,11 +5,11 @@ use std::ops::ControlFlow;
 use super::cost::MessageCost;
 use super::ordered::{Action, Op, Order};
 use super::walk::{Cursor, NEVER, Walks};
-use crate::loggops::RankClocks;
 use crate::loggops::play::Cost;
+use crate::loggops::{RankClocks, prefetch};
 
 /// Operations between two reports.
-const REPORT: usize = 1 << 15;
+pub(super) const REPORT: usize = 1 << 15;
 
 /// A rank, in one cache line.
 #[derive(Clone, Copy, Debug)]
@@ -75,7 +75,7 @@ impl<'a> Ranks<'a> {
         walks: &'a Walks<'a>,
         clocks: Option<&RankClocks>,
         costs: &[Cost],
-        order: &Order,
+        slots: u32,
         ranks: usize,
     ) -> Self {
         let silent =
@@ -89,7 +89,7 @@ impl<'a> Ranks<'a> {
             costs: costs.iter().map(MessageCost::new).collect(),
             works: costs.iter().map(|cost| cost.work as i64).collect(),
             ranks: all,
-            arrivals: vec![0; order.slots as usize],
+            arrivals: vec![0; slots as usize],
             met: Vec::new(),
         }
     }
@@ -110,8 +110,27 @@ impl<'a> Ranks<'a> {
         ControlFlow::Continue(())
     }
 
+    /// Makes room for the message that an operation sends, if it is the first in its slot.
     #[inline]
-    fn op(&mut self, number: usize, op: &Op, record: &mut impl Record) {
+    pub(super) fn make_room(&mut self, op: &Op) {
+        if let Action::Send(slot) | Action::Request(slot) = op.action
+            && slot as usize == self.arrivals.len()
+        {
+            self.arrivals.push(0);
+        }
+    }
+
+    /// Hints that operations of a rank will follow soon.
+    #[inline]
+    pub(super) fn prepare(&self, rank: u32) {
+        if let Some(rank) = self.ranks.get(rank as usize) {
+            prefetch::<_, 1>(rank);
+        }
+    }
+
+    /// Plays an operation, and shows it to `record`.
+    #[inline]
+    pub(super) fn op(&mut self, number: usize, op: &Op, record: &mut impl Record) {
         let Self { walks, costs, works, ranks, arrivals, met } = self;
         let rank = &mut ranks[op.rank as usize];
         match op.action {
