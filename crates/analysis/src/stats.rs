@@ -13,7 +13,7 @@ mod student;
 pub use durations::{Durations, Summary};
 pub use order::{
     MAD_TO_SIGMA, ascending, median, median_absolute_deviation, median_high, median_low, nearest_rank,
-    nearest_rank_in_counts, type7_higher, type7_lower, type7_nearest,
+    nearest_rank_in_counts, nearest_rank_of_any_order, type7_higher, type7_lower, type7_nearest,
 };
 pub use poisson::poisson_at_least;
 pub use ranks::signed_rank_p;

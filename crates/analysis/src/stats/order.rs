@@ -18,6 +18,12 @@ pub fn nearest_rank<T: Copy>(ascending: &[T], p: f64) -> Option<T> {
     ascending.get(rank(p, ascending.len() as u64) as usize - 1).copied()
 }
 
+/// [`nearest_rank`] of values in any order, which are partly sorted. `None` if there are no values.
+pub fn nearest_rank_of_any_order<T: Copy + Ord>(values: &mut [T], p: f64) -> Option<T> {
+    let at = rank(p, values.len() as u64) as usize - 1;
+    (!values.is_empty()).then(|| *values.select_nth_unstable(at).1)
+}
+
 /// [`nearest_rank`] of a histogram, from the count of each bucket and their `total`: the bucket that holds the quantile, and
 /// its rank in it, from 1. `None` if the total is zero.
 pub fn nearest_rank_in_counts(
@@ -173,6 +179,14 @@ mod tests {
             if let Some((bucket, rank)) = found {
                 prop_assert!((1..=counts[bucket]).contains(&rank));
             }
+        }
+
+        #[test]
+        fn any_order_has_the_same_quantiles(values in prop::collection::vec(0u64..50, 0..200), p in -0.1..1.1) {
+            let mut sorted = values.clone();
+            sorted.sort_unstable();
+            let mut values = values;
+            prop_assert_eq!(nearest_rank_of_any_order(&mut values, p), nearest_rank(&sorted, p));
         }
 
         #[test]

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use quell_analysis::Warning;
 use quell_analysis::predict::{MessageProgress, NoiseSource};
-use quell_analysis::stats::nearest_rank;
+use quell_analysis::stats::nearest_rank_of_any_order;
 use quell_analysis::whatif::culprits::CulpritFacts;
 
 /// The schema's name and version.
@@ -209,9 +209,8 @@ impl Simulation {
 
 /// The first, 10 %, 50 %, 90 % (nearest rank) and last.
 fn quantiles(times: &[u64]) -> [u64; 5] {
-    let mut sorted = times.to_vec();
-    sorted.sort_unstable();
-    [0.0, 0.1, 0.5, 0.9, 1.0].map(|p| nearest_rank(&sorted, p).unwrap_or_default())
+    let mut times = times.to_vec();
+    [0.0, 0.1, 0.5, 0.9, 1.0].map(|p| nearest_rank_of_any_order(&mut times, p).unwrap_or_default())
 }
 
 #[cfg(test)]

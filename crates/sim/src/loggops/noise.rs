@@ -136,7 +136,9 @@ impl RankClocks {
         for place in &mut places {
             let clock = clocks.get(place.clock as usize).ok_or(NoiseError::NoClock(place.clock))?;
             // So that no sum with a time of the run overflows.
-            place.offset %= clock.period();
+            if place.offset >= clock.period() {
+                place.offset %= clock.period();
+            }
         }
         Ok(Self { clocks, places })
     }
@@ -155,8 +157,13 @@ impl RankClocks {
             .scan(0, |first, node| Some(std::mem::replace(first, *first + node.clocks().len() as u32)))
             .collect();
         let (offsets, skews) = (Draws::new(seed, &[OFFSETS]), Draws::new(seed, &[SKEWS]));
-        let all = (0u64..).flat_map(|number| {
-            let kind = (number % nodes.len() as u64) as usize;
+        let mut places = Vec::with_capacity(ranks as usize);
+        // In turn, because a division takes as long as all else here.
+        for (number, kind) in (0u64..).zip((0..nodes.len()).cycle()) {
+            let left = ranks as usize - places.len();
+            if left == 0 {
+                break;
+            }
             let period = nodes[kind].clocks()[0].period();
             let offset = match start {
                 Start::Independent => offsets.below(number, period),
@@ -166,9 +173,10 @@ impl RankClocks {
                     .wrapping_sub(skews.below(number, skew.saturating_add(1)) % period),
             };
             let first = first_clock[kind];
-            (0..nodes[kind].clocks().len() as u32).map(move |cpu| Place { clock: first + cpu, offset })
-        });
-        Self::new(clocks, all.take(ranks as usize).collect())
+            let cpus = nodes[kind].clocks().len().min(left) as u32;
+            places.extend((0..cpus).map(|cpu| Place { clock: first + cpu, offset }));
+        }
+        Self::new(clocks, places)
     }
 
     /// The clocks, by index.

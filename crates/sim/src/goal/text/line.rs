@@ -9,13 +9,16 @@ use super::error::{Fault, Reason, TextError, shown};
 #[derive(Debug)]
 pub(super) struct Lines<R> {
     input: R,
+    /// A line that the input's buffer does not hold whole.
     line: Vec<u8>,
+    /// Number of bytes of the input's buffer that the line before took.
+    taken: usize,
     number: u64,
 }
 
 impl<R: BufRead> Lines<R> {
     pub(super) fn new(input: R) -> Self {
-        Self { input, line: Vec::new(), number: 0 }
+        Self { input, line: Vec::new(), taken: 0, number: 0 }
     }
 
     /// The number of the line that was read last, from 1; 1 before the first.
@@ -25,27 +28,40 @@ impl<R: BufRead> Lines<R> {
 
     /// The next line and its number from 1, if there is one.
     pub(super) fn next(&mut self) -> Result<Option<(u64, &[u8])>, TextError> {
-        self.line.clear();
-        let most = MAX_LINE as u64 + 2;
-        if read_line(&mut self.input, most, &mut self.line)? == 0 {
-            return Ok(None);
-        }
-        self.number += 1;
-        if self.line.last() == Some(&b'\n') {
-            self.line.pop();
-            if self.line.last() == Some(&b'\r') {
-                self.line.pop();
+        self.input.consume(std::mem::take(&mut self.taken));
+        let line = match memchr::memchr(b'\n', buffered(&mut self.input)?) {
+            // What is buffered is not read again, nor copied.
+            Some(end) => {
+                self.taken = end + 1;
+                &self.input.fill_buf()?[..end]
             }
-        }
-        if self.line.len() > MAX_LINE {
+            None => {
+                self.line.clear();
+                let most = MAX_LINE as u64 + 2;
+                if self.input.by_ref().take(most).read_until(b'\n', &mut self.line)? == 0 {
+                    return Ok(None);
+                }
+                self.line.strip_suffix(b"\n").unwrap_or(&self.line)
+            }
+        };
+        self.number += 1;
+        let has_end = self.taken > 0 || line.len() < self.line.len();
+        let line = if has_end { line.strip_suffix(b"\r").unwrap_or(line) } else { line };
+        if line.len() > MAX_LINE {
             return Err(Fault::new(MAX_LINE, Reason::LineTooLong).in_line(self.number));
         }
-        Ok(Some((self.number, &self.line)))
+        Ok(Some((self.number, line)))
     }
 }
 
-fn read_line(input: &mut impl BufRead, most: u64, line: &mut Vec<u8>) -> io::Result<usize> {
-    input.by_ref().take(most).read_until(b'\n', line)
+/// What an input has buffered, after reading if that is nothing; empty at the end.
+fn buffered(input: &mut impl BufRead) -> io::Result<&[u8]> {
+    while let Err(error) = input.fill_buf() {
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+    input.fill_buf()
 }
 
 /// A line and the position up to which it is read.

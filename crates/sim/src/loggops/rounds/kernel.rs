@@ -144,15 +144,16 @@ impl Partners for InOrder<'_> {
     }
 }
 
-/// Partners whose numbers differ in some bits. The first rank is at this place, a multiple of the vectors' length.
+/// Partners whose numbers differ in some bits, within vectors too if they are `MIXED`. The first rank is at this place, a multiple of the
+/// vectors' length.
 #[derive(Clone, Copy)]
-struct Far<'a> {
+struct Far<'a, const MIXED: bool> {
     all: &'a [i64],
     at: usize,
     bits: usize,
 }
 
-impl Partners for Far<'_> {
+impl<const MIXED: bool> Partners for Far<'_, MIXED> {
     fn skip(self, ranks: usize) -> Self {
         Self { at: self.at + ranks, ..self }
     }
@@ -160,8 +161,8 @@ impl Partners for Far<'_> {
     #[inline(always)]
     fn load<const N: usize>(self, number: usize) -> [i64; N] {
         let vector: [i64; N] = self.all.as_chunks().0[(self.at / N + number) ^ (self.bits / N)];
-        let near = self.bits % N;
-        if near == 0 { vector } else { std::array::from_fn(|lane| vector[lane ^ near]) }
+        // A vector goes by way of memory if its lanes are chosen while the program runs.
+        if MIXED { std::array::from_fn(|lane| vector[lane ^ (self.bits % N)]) } else { vector }
     }
 }
 
@@ -199,8 +200,12 @@ fn play(pass: &Pass, walks: Option<&Walks<'_>>, times: Times<'_>, own: &mut Own<
         Peers::Xor(1) => some(pass, walks, mine, after, own.reborrow(), Near::<1> { all: before, at }),
         Peers::Xor(2) => some(pass, walks, mine, after, own.reborrow(), Near::<2> { all: before, at }),
         Peers::Xor(4) => some(pass, walks, mine, after, own.reborrow(), Near::<4> { all: before, at }),
+        Peers::Xor(bits) if (bits as usize).is_multiple_of(LANES) => {
+            let partners = Far::<false> { all: before, at, bits: bits as usize };
+            some(pass, walks, mine, after, own.reborrow(), partners);
+        }
         Peers::Xor(bits) => {
-            let partners = Far { all: before, at, bits: bits as usize };
+            let partners = Far::<true> { all: before, at, bits: bits as usize };
             some(pass, walks, mine, after, own.reborrow(), partners);
         }
         Peers::Ahead(distance) => {
@@ -283,6 +288,10 @@ fn vectors<const N: usize, const NOISE: bool, const GAPS: bool, P: Partners>(
     // Where the interface is always free when the CPU is, handling, work and send are one piece of work.
     let work = overhead + pass.work + if GAPS { 0 } else { send.overhead };
     for number in 0..count {
+        if !NOISE {
+            // A loop without branches would be computed in vectors of one lane of eight of these, which are gathered and scattered.
+            std::hint::black_box(());
+        }
         let mut times = mine[number];
         let mut choice = [if P::EXIST { MESSAGE } else { CPU }; N];
         if P::EXIST {

@@ -277,18 +277,42 @@ fn a_program_without_messages_is_its_work() {
 
 #[test]
 fn the_callback_stops_a_run() {
-    let params = Params { ranks: 1 << 12, iterations: 50, ..Params::default() };
-    let program = by_name("dissemination", &params).unwrap();
-    let stop = |_| std::ops::ControlFlow::Break(());
-    let how = Run {
-        net: Network::default(),
-        ranges: &[],
-        levels: &[],
-        rules: Rules::Call,
-        noise: &Noise::None,
-        threads: 1,
-        progress: &stop,
-    };
-    assert_eq!(run(&program, &how), Err(RunError::Stopped));
-    assert_eq!(run_for_culprits(&program, &how), Err(RunError::Stopped));
+    // Passes; a list; and an order that is found while it is played.
+    for (name, ranks, iterations) in
+        [("dissemination", 1 << 12, 50), ("scan", 1 << 12, 50), ("scan", 1 << 14, 1)]
+    {
+        let program = by_name(name, &Params { ranks, iterations, ..Params::default() }).unwrap();
+        let stop = |_| std::ops::ControlFlow::Break(());
+        let how = Run {
+            net: Network::default(),
+            ranges: &[],
+            levels: &[],
+            rules: Rules::Call,
+            noise: &Noise::None,
+            threads: 1,
+            progress: &stop,
+        };
+        assert_ne!(speed(&program, &how).unwrap(), Speed::Events, "{name}");
+        assert_eq!(run(&program, &how), Err(RunError::Stopped), "{name} {iterations}");
+        assert_eq!(run_for_culprits(&program, &how), Err(RunError::Stopped), "{name} {iterations}");
+    }
+}
+
+/// Times that are too long for rounds are left to the engine, also where they are found to be so while the program is played.
+#[test]
+fn what_takes_too_long_is_not_played_in_rounds() {
+    let params = Params { ranks: 6, root: 2, bytes: 8, ..Params::default() };
+    let program = by_name("binomial-bcast", &params).unwrap();
+    for (overhead, in_rounds) in [(1 << 40, true), (1 << 60, false)] {
+        let how = Run {
+            net: Network { overhead, ..Network::default() },
+            ranges: &[],
+            levels: &[],
+            rules: Rules::Call,
+            noise: &Noise::None,
+            threads: 1,
+            progress: NO_PROGRESS,
+        };
+        assert_eq!(run(&program, &how).unwrap().is_some(), in_rounds, "{overhead}");
+    }
 }

@@ -79,7 +79,9 @@ impl<'a> Walks<'a> {
         if walk.detours.is_empty() {
             return NEVER;
         }
-        cursor.base += (t - cursor.base).div_euclid(walk.period) * walk.period;
+        if !(0..walk.period).contains(&(t - cursor.base)) {
+            cursor.base += (t - cursor.base).div_euclid(walk.period) * walk.period;
+        }
         let place = t - cursor.base;
         let begun = walk.clock.begun_by(place as u64);
         let inside = |last: usize| walk.detours[last].start + walk.detours[last].length > place;
