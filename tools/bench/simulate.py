@@ -70,7 +70,7 @@ HALO = ["--pattern", "halo3d", "--ranks", "4096", "--bytes", "8Ki", "--iteration
 EACH_PHASE = ["--pattern", "bsp", "--work", "1ms", "--inner", "allreduce", "--bytes", "8"]
 PHASES = [*EACH_PHASE, "--ranks", "64Ki"]
 
-IN_MEMORY, FROM_FILE, PEER_NAME = "memory", "file", "LogGOPSim"
+IN_MEMORY, FROM_FILE, TEXT, PEER_NAME = "memory", "file", "text", "LogGOPSim"
 COMPAT = ", --compat"
 HUNDREDTH = {IN_MEMORY: 1 / 100}
 FAST, SMALL = {IN_MEMORY: 1 / 500, FROM_FILE: 1 / 10}, {IN_MEMORY: 1 / 10, FROM_FILE: 0.4}
@@ -236,10 +236,11 @@ def compare_texts(setting: Setting, result: Result, name: str, options: list[str
         return
     text, binary = setting.scratch / "schedgen.goal", setting.scratch / "schedgen.bin"
     result.commands.append(shown(setting, run([str(peer.schedgen), *options, "-o", str(text)], TIMEOUT_S).checked()))
-    own = [str(setting.quell), "simulate", str(text), *LATENCY_O_G, "--threads", "1", "--json", "--compat"]
+    own = [str(setting.quell), "simulate", str(text), *LATENCY_O_G, "--threads", "1", "--json"]
     ways = {
-        "text": [own],
-        "txt2bin and LogGOPSim": [
+        TEXT: [[*own, "--progress", "call"]],
+        TEXT + COMPAT: [[*own, "--compat"]],
+        PEER_NAME: [
             [str(peer.txt2bin), "-i", str(text), "-o", str(binary)],
             [str(peer.simulator), "-b", "-f", str(binary), *LATENCY_O_G],
         ],
@@ -250,16 +251,16 @@ def compare_texts(setting: Setting, result: Result, name: str, options: list[str
             children[way].append(in_turn(ways[way]))
     text.unlink()
     binary.unlink()
-    found = [reader(ran[0].stdout) for ran, reader in zip(children.values(), (read_quell, read_peer), strict=True)]
-    if found[0] != found[1]:
-        raise BenchError(f"{name}: quell finds {found[0]}, LogGOPSim {found[1]}")
+    readers = {way: read_peer if way == PEER_NAME else read_quell for way in ways}
+    found = {way: readers[way](ran[0].stdout) for way, ran in children.items()}
+    if found[TEXT + COMPAT] != found[PEER_NAME] or found[TEXT].events != found[PEER_NAME].events:
+        raise BenchError(f"{name}: quell and LogGOPSim find {found}")
     for way, ran in children.items():
-        result.rows.append(row(f"{name}: {way}", ran, found[0].events))
-        result.commands += [shown(setting, ran[0])] if way == "text" else []
-    own_s, peer_s = (cpu_s(ran) for ran in children.values())
-    result.limits.append(
-        Limit(f"{name}: CPU time over that of txt2bin and LogGOPSim", own_s / max(peer_s, 1e-9), TEXT_SHARE)
-    )
+        shown_way = f"txt2bin and {way}" if way == PEER_NAME else way
+        result.rows.append(row(f"{name}: {shown_way}", ran, found[way].events))
+        result.commands += [] if way == PEER_NAME else [shown(setting, ran[0])]
+    ratio = cpu_s(children[TEXT]) / max(cpu_s(children[PEER_NAME]), 1e-9)
+    result.limits.append(Limit(f"{name}: CPU time over that of txt2bin and LogGOPSim", ratio, TEXT_SHARE))
 
 
 def in_turn(commands: list[list[str]]) -> Child:

@@ -277,7 +277,7 @@ pub struct Operation<'a> {
     pub number: u32,
     /// What it does.
     pub shape: Shape,
-    /// The rank that it sends to or receives from ([`ANY`](crate::loggops::ANY): from any); 0 for work.
+    /// The rank that it sends to or receives from ([`ANY`]: from any); 0 for work.
     pub peer: u32,
     /// The numbers of the operations that must be done before it starts, ascending.
     pub requires: &'a [u32],

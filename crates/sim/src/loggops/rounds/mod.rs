@@ -142,8 +142,10 @@ pub fn speed<P: Program>(program: &P, run: &Run<'_>) -> Result<Speed, RunError> 
     let Context { costs, levels, .. } = Context::new(program, run)?;
     let steps = &OnLevels { steps, levels };
     let operations = steps.iteration_totals().map(|(operations, _)| operations);
-    let is_short = operations.is_some_and(Order::may_hold) && ordered::has_one_latency(&costs);
-    let is_listed = (is_short || is_played_once(steps, &costs)) && costs.iter().all(cost::is_playable);
+    // One iteration can stand for many, so it has to fit a list although it is played without.
+    let is_listed = operations.is_some_and(Order::may_hold)
+        && ordered::has_one_latency(&costs)
+        && costs.iter().all(cost::is_playable);
     // Some of the steps stand for all, because a list takes long to make.
     let ranks = [0, program.ranks() / 2, program.ranks().saturating_sub(1)];
     let orders =
