@@ -8,7 +8,9 @@ use super::*;
 use crate::clock::ProgressClock;
 use crate::draws::Draws;
 use crate::loggops::watch::culprits_by_events;
-use crate::loggops::{Level, NO_PROGRESS, Network, PerByte, Place, RankClocks, SizeRange, run_by_events};
+use crate::loggops::{
+    Level, NO_PROGRESS, Network, PerByte, Place, Progress, RankClocks, SizeRange, run_by_events,
+};
 use crate::pattern::{AnyPattern, LIST, Params, Steps, by_name};
 
 /// Number of random programs: 400, or what the environment says where the test is built. 5,000 take a minute.
@@ -257,19 +259,17 @@ fn uniform_steps_are_the_ranks_own() {
     }
 }
 
+/// A run without noise, on one thread.
+fn silent(net: Network, progress: Progress<'_>) -> Run<'_> {
+    let noise = &Noise::None;
+    Run { net, ranges: &[], levels: &[], rules: Rules::Call, noise, threads: 1, progress }
+}
+
 #[test]
 fn a_program_without_messages_is_its_work() {
     let params = Params { ranks: 1, iterations: 7, work_ns: 100, ..Params::default() };
     let program = by_name("bsp", &params).unwrap();
-    let how = Run {
-        net: Network::default(),
-        ranges: &[],
-        levels: &[],
-        rules: Rules::Call,
-        noise: &Noise::None,
-        threads: 1,
-        progress: NO_PROGRESS,
-    };
+    let how = silent(Network::default(), NO_PROGRESS);
     let outcome = run(&program, &how).unwrap().unwrap();
     assert_eq!(outcome, run_by_events(&program, &how).unwrap());
     assert_eq!(outcome.last(), (0, 700));
@@ -283,15 +283,7 @@ fn the_callback_stops_a_run() {
     {
         let program = by_name(name, &Params { ranks, iterations, ..Params::default() }).unwrap();
         let stop = |_| std::ops::ControlFlow::Break(());
-        let how = Run {
-            net: Network::default(),
-            ranges: &[],
-            levels: &[],
-            rules: Rules::Call,
-            noise: &Noise::None,
-            threads: 1,
-            progress: &stop,
-        };
+        let how = silent(Network::default(), &stop);
         assert_ne!(speed(&program, &how).unwrap(), Speed::Events, "{name}");
         assert_eq!(run(&program, &how), Err(RunError::Stopped), "{name} {iterations}");
         assert_eq!(run_for_culprits(&program, &how), Err(RunError::Stopped), "{name} {iterations}");
@@ -304,15 +296,7 @@ fn what_takes_too_long_is_not_played_in_rounds() {
     let params = Params { ranks: 6, root: 2, bytes: 8, ..Params::default() };
     let program = by_name("binomial-bcast", &params).unwrap();
     for (overhead, in_rounds) in [(1 << 40, true), (1 << 60, false)] {
-        let how = Run {
-            net: Network { overhead, ..Network::default() },
-            ranges: &[],
-            levels: &[],
-            rules: Rules::Call,
-            noise: &Noise::None,
-            threads: 1,
-            progress: NO_PROGRESS,
-        };
+        let how = silent(Network { overhead, ..Network::default() }, NO_PROGRESS);
         assert_eq!(run(&program, &how).unwrap().is_some(), in_rounds, "{overhead}");
     }
 }
