@@ -38,6 +38,8 @@ struct Thread {
     quiet_until_ns: u64,
     /// Time that was burned too much and is not yet compensated.
     ahead_ns: u64,
+    /// Whether noise was burned at the entry of the current call.
+    burned: bool,
 }
 
 struct Threads([UnsafeCell<Thread>; THREADS], [AtomicBool; THREADS]);
@@ -45,11 +47,8 @@ struct Threads([UnsafeCell<Thread>; THREADS], [AtomicBool; THREADS]);
 // SAFETY: a thread accesses only the slot that it took, and the flag gives a slot to one thread at a time.
 unsafe impl core::marker::Sync for Threads {}
 
-static THREADS_OF_MPI: Threads = Threads(
-    [const { UnsafeCell::new(Thread { frame: 0, left_ns: 0, entered_ns: 0, quiet_until_ns: 0, ahead_ns: 0 }) };
-        THREADS],
-    [const { AtomicBool::new(false) }; THREADS],
-);
+static THREADS_OF_MPI: Threads =
+    Threads([const { UnsafeCell::new(Thread::NEW) }; THREADS], [const { AtomicBool::new(false) }; THREADS]);
 
 /// The noise of this process, once the schedule is loaded.
 struct Process {
@@ -185,7 +184,7 @@ fn thread(loaded: &Loaded) -> Option<*mut Thread> {
     let slot = THREADS_OF_MPI.0.get(number)?.get();
     // SAFETY: the flag reserves the slot for this thread, and the key exists.
     let known = unsafe {
-        *slot = Thread { frame: 0, left_ns: 0, entered_ns: 0, quiet_until_ns: 0, ahead_ns: 0 };
+        *slot = Thread::NEW;
         libc::pthread_setspecific(key, slot.cast()) == 0
     };
     if !known {
@@ -241,6 +240,9 @@ extern "C" fn leave(call: usize, frame: usize) {
 }
 
 impl Thread {
+    const NEW: Self =
+        Self { frame: 0, left_ns: 0, entered_ns: 0, quiet_until_ns: 0, ahead_ns: 0, burned: false };
+
     /// Burns the noise that has become due since the last call.
     fn burn(&mut self, loaded: &Loaded) {
         let now = now_ns();
@@ -271,6 +273,7 @@ impl Thread {
             .saturating_sub(due)
             .saturating_add(took.saturating_sub(wanted).min(LARGEST_STEP_NS));
         self.entered_ns = end;
+        self.burned = true;
         loaded.report.burned(now, due, took);
     }
 
@@ -293,14 +296,20 @@ impl Thread {
         if phase_ends {
             PROCESS.end_phase(now, loaded);
         }
+        self.left_ns = now;
         if PROCESS.is_silent() {
             // Another thread's call may end the block: no time is known until which no detour is due.
             self.quiet_until_ns = 0;
         } else if phase_ends || now >= self.quiet_until_ns {
             let ahead = loaded.track.ahead(PROCESS.position(now, loaded));
             self.quiet_until_ns = ahead.map_or(u64::MAX, |ahead| now.saturating_add(ahead.wait_ns));
+            if self.burned {
+                // The program waits for the search after a burn too, so the next burn is shortened for it.
+                let search_ns = now_ns().saturating_sub(now).min(LONGEST_SEARCH_NS);
+                self.ahead_ns = self.ahead_ns.saturating_add(search_ns);
+            }
         }
-        self.left_ns = now;
+        self.burned = false;
         if call.is_some_and(|call| call.finalize) {
             load::sync_report();
             PROCESS.state.store(OVER, Ordering::Release);
@@ -310,6 +319,9 @@ impl Thread {
 
 /// The clock's granularity is below this; any larger overshoot is an interruption.
 const LARGEST_STEP_NS: u64 = 100;
+
+/// A search for the next detour takes less than this; anything longer is an interruption.
+const LONGEST_SEARCH_NS: u64 = 1000;
 
 /// The address of the MPI's own function.
 fn real(call: usize) -> *mut c_void {
