@@ -31,6 +31,7 @@ PAGES = (
     ("a recording", "report node.quell -o page.html --ranks 16..64", {"detours", "sources", "scale", "words"}),
     ("a study", "report study -o page.html --ranks 16..64", {"detours", "sources", "scale", "words"}),
     ("advice", "advise node.quell --ranks 64 --html page.html", {"advice", "words"}),
+    ("several hosts", "report runs -o page.html", {"unlike", "fleet-cost", "hosts", "over-hosts", "words"}),
     ("a comparison", "compare before.quell after.quell --html page.html", {"changes", "both", "words"}),
     ("a traced run", "track run --html page.html", {"accumulated", "words"}),
     ("an audit", "tune audit --html page.html", {"words"}),

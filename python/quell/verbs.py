@@ -334,7 +334,7 @@ def compare(
 
 
 def show(
-    recording: Noise,
+    recordings: Noises = (),
     *,
     by: Literal["cpu", "source", "task", "class"] = "cpu",
     progress: bool | None = None,
@@ -342,8 +342,9 @@ def show(
     """Summarizes a recording, or for a folder of recordings its hosts.
 
     Args:
-        recording: A recording, or a folder of recordings, such as those of several hosts or of a `bench` run.
-        by: What a row stands for; for a folder, `cpu` means a row per host.
+        recordings: A recording, several of them, or a folder of recordings, such as those of several hosts or of a
+            `bench` run.
+        by: What a row stands for; for several recordings, `cpu` means a row per host.
         progress: Whether to show progress; by default on a terminal and in a notebook.
 
     Returns:
@@ -355,7 +356,7 @@ def show(
     options = [
         ("by", "BY", None if by == "cpu" else by),
     ]
-    text = ask("show", options, [recording], progress)
+    text = ask("show", options, several(recordings), progress)
     return shown(text)
 
 

@@ -230,15 +230,15 @@ pub struct Record {
 /// Arguments of `quell show`.
 #[derive(Debug, ClapArgs)]
 #[command(
-    after_help = "EXAMPLES\n  quell show a.quell\n  quell show runs                 a folder of recordings: a row per host; which are outliers, and why\n  quell show runs --by source     what took most over all hosts\n  quell show a.quell --by source\n  quell show a.quell --json | jq '.cpus[].overhead_percent'"
+    after_help = "EXAMPLES\n  quell show a.quell\n  quell show a.quell b.quell      a row for each\n  quell show runs                 a folder of recordings: a row per host; which are outliers, and why\n  quell show runs --by source     what took most over all hosts\n  quell show a.quell --by source\n  quell show a.quell --json | jq '.cpus[].overhead_percent'"
 )]
 pub struct Show {
     #[command(flatten)]
     pub options: ShowArgs,
-    /// For a folder: print a row for every host, however many there are.
+    /// For several recordings: print a row for every host, however many there are.
     #[arg(long)]
     pub all: bool,
-    /// Print one JSON document (schema quell.show/2; for a folder quell.show-hosts/2).
+    /// Print one JSON document (schema quell.show/2; for several recordings quell.show-hosts/2).
     #[arg(long)]
     pub json: bool,
 }
@@ -311,13 +311,13 @@ pub struct Compare {
 /// Arguments of `quell report`.
 #[derive(Debug, ClapArgs)]
 #[command(
-    after_help = "EXAMPLES\n  quell report a.quell\n  quell report a.quell -o a.html --ranks 16..64Ki --quantum 500us\n  quell report study-node7          a study's page again, with every `try*.json` in its folder: before and after\n  quell report run -o run.html      an MPI run that `quell trace` made, as `quell track --html`"
+    after_help = "EXAMPLES\n  quell report a.quell\n  quell report a.quell -o a.html --ranks 16..64Ki --quantum 500us\n  quell report study-node7          a study's page again, with every `try*.json` in its folder: before and after\n  quell report runs                 a folder of recordings: which hosts stand out, and what all cost together\n  quell report run -o run.html      an MPI run that `quell trace` made, as `quell track --html`"
 )]
 pub struct Report {
-    /// A recording, a study's folder, or an MPI run: its folder, or the anchor file of an OTF2 archive.
-    #[arg(value_name = "R.quell|STUDY|ARCHIVE")]
-    pub recording: PathBuf,
-    /// The page to write; if not given, next to the recording, or the study's own page.
+    /// A recording, several of them or a folder of them, a study's folder, or an MPI run: its folder, or the anchor file of an OTF2 archive.
+    #[arg(value_name = "R.quell|DIR|STUDY|ARCHIVE", required = true)]
+    pub recordings: Vec<PathBuf>,
+    /// The page to write; if not given, next to the recording or the folder, or the study's own page.
     #[arg(long, short, value_name = "FILE.html")]
     pub output: Option<PathBuf>,
     #[command(flatten)]

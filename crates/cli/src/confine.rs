@@ -74,9 +74,12 @@ fn outputs(verb: &Verb) -> Option<Vec<PathBuf>> {
         Verb::Report(args) => match &args.output {
             Some(output) => vec![Some(output.clone())],
             // The page of a study is in its folder.
-            None => {
-                vec![Some(archive_page::default_path(&args.recording)), Some(args.recording.join("page"))]
-            }
+            None => args
+                .recordings
+                .iter()
+                .take(1)
+                .flat_map(|first| [archive_page::default_path(first), first.join("page")].map(Some))
+                .collect(),
         },
         Verb::Goal(args) => match &args.verb {
             GoalVerb::Convert(args) => vec![Some(args.target.output.clone())],

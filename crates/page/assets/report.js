@@ -78,17 +78,22 @@ function head(data) {
             ? "Operating-system noise"
             : compare
               ? "Operating-system noise, two recordings compared"
-              : advice
-                ? "Operating-system noise: what it costs, and what to do about it"
-                : tried.length > 0
-                  ? "Operating-system noise, before and after"
-                  : "Operating-system noise, predicted";
+              : hostsOf(data) || fleetOf(data)
+                ? "Operating-system noise of several hosts"
+                : advice
+                  ? "Operating-system noise: what it costs, and what to do about it"
+                  : tried.length > 0
+                    ? "Operating-system noise, before and after"
+                    : "Operating-system noise, predicted";
     return [paragraph(kind, "kind"), element("h1", {}, title(data))];
 }
 
 /** The conclusion in a sentence, if there is one. */
 function verdict(data) {
     const advice = advised(data);
+    if (hostsOf(data) || fleetOf(data)) {
+        return part("The verdict", () => verdictOfHosts(hostsOf(data), fleetOf(data)));
+    }
     return advice ? verdictOf(advice) : null;
 }
 
@@ -125,6 +130,7 @@ function limits(data) {
         ...(record(data.compare) ? limitsOfComparison(data.compare) : []),
         ...(tracked(data) ? limitsOfTrack(tracked(data)) : []),
         ...(audited(data) ? limitsOfAudit(audited(data)) : []),
+        ...limitsOfHosts(hostsOf(data), fleetOf(data)),
     ]);
     if (!Array.isArray(all)) {
         return all;
@@ -147,6 +153,7 @@ function headline(data) {
         ...(record(data.compare) ? headlineOfComparison(data.compare) : []),
         ...(tracked(data) ? headlineOfTrack(tracked(data)) : []),
         ...(audited(data) ? headlineOfAudit(audited(data)) : []),
+        ...headlineOfHosts(hostsOf(data), fleetOf(data)),
     ]);
     if (!Array.isArray(tiles) || tiles.length === 0) {
         return Array.isArray(tiles) ? null : tiles;
@@ -172,9 +179,11 @@ function answers(data) {
     const audit = audited(data);
     const advice = advised(data);
     const tried = trialsOf(data);
+    const several = hostsOf(data) || fleetOf(data);
     const isExcerpt = Array.isArray(data.only);
     return [
         audit && ["The mitigations", () => auditSections(audit)],
+        several && ["The hosts", () => hostSections(hostsOf(data), fleetOf(data))],
         run && ["The run", () => trackSections(run)],
         compare && ["The comparison", () => comparisonSections(compare)],
         curves.length > 0 && ["The prediction", () => predictionSection(curves)],
@@ -221,7 +230,11 @@ function words(data) {
         ? AUDIT_WORDS
         : tracked(data)
           ? TRACK_WORDS
-          : [...WORDS, ...(advised(data) ? ADVICE_WORDS : [])];
+          : [
+                ...WORDS,
+                ...(advised(data) ? ADVICE_WORDS : []),
+                ...(hostsOf(data) || fleetOf(data) ? HOST_WORDS : []),
+            ];
 }
 
 function foot(data) {

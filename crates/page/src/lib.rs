@@ -11,6 +11,8 @@ use quell_analysis::Warning;
 use quell_analysis::advise::{Effect, LeaveScale};
 use quell_analysis::attribution::{LeftOverRow, SourceRow, TaskRow, ThreadRow};
 use quell_analysis::compare::{Changes, SideDocument, SourceChange};
+use quell_analysis::fleet::hosts::SourceOverHosts;
+use quell_analysis::fleet::{Scale, SlowNode, TypicalSource};
 use quell_analysis::overview::{CpuOverview, PeriodRow, QuantaOverview};
 use quell_analysis::predict::Point;
 use quell_analysis::track::{RunSource, Tracked, TrackedPath, TrackedRank, TrackedThread};
@@ -27,7 +29,7 @@ const STYLES: [&str; 2] =
     [include_str!("../assets/vendor/uPlot.min.css"), include_str!("../assets/report.css")];
 const UPLOT: &str = include_str!("../assets/vendor/uPlot.iife.min.js");
 /// The scripts, each after those that it uses.
-const SCRIPTS: [&str; 25] = [
+const SCRIPTS: [&str; 26] = [
     include_str!("../assets/report/text.js"),
     include_str!("../assets/report/elements.js"),
     include_str!("../assets/report/terms.js"),
@@ -38,6 +40,7 @@ const SCRIPTS: [&str; 25] = [
     include_str!("../assets/report/sources.js"),
     include_str!("../assets/report/prediction.js"),
     include_str!("../assets/report/comparison.js"),
+    include_str!("../assets/report/hosts.js"),
     include_str!("../assets/report/advice.js"),
     include_str!("../assets/report/advice_marks.js"),
     include_str!("../assets/report/advice_split.js"),
@@ -72,12 +75,16 @@ pub enum Part {
     Simulate,
     /// The state of mitigations: `tune audit`.
     Audit,
+    /// Recordings of several hosts: `show DIR`.
+    Hosts,
+    /// Which of several hosts are outliers, and what all cost together: `advise DIR`.
+    Fleet,
     /// Noise before and after a mitigation: `tune try`, with the `sentences` of each mitigation's warnings. A page can hold several.
     Trial,
 }
 
 impl Part {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 10] = [
         Self::Show,
         Self::Sources,
         Self::Predict,
@@ -85,6 +92,8 @@ impl Part {
         Self::Advice,
         Self::Simulate,
         Self::Audit,
+        Self::Hosts,
+        Self::Fleet,
         Self::Trial,
     ];
 
@@ -98,6 +107,8 @@ impl Part {
             Self::Advice => "advice",
             Self::Simulate => "simulate",
             Self::Audit => "audit",
+            Self::Hosts => "hosts",
+            Self::Fleet => "fleet",
             Self::Trial => "trials",
         }
     }
@@ -213,8 +224,12 @@ fn described() -> BTreeMap<&'static str, Vec<Column>> {
         ("changes", Changes::columns()),
         ("cpus", CpuOverview::columns()),
         ("culprits", SourceDelay::columns()),
+        ("fleet_scales", Scale::columns()),
+        ("fleet_slowest", SlowNode::columns()),
+        ("fleet_typical", TypicalSource::columns()),
         ("hits", WorstHit::columns()),
         ("left_over", LeftOverRow::columns()),
+        ("over_hosts", SourceOverHosts::columns()),
         ("periods", PeriodRow::columns()),
         ("predict", Point::columns()),
         ("quanta", QuantaOverview::columns()),

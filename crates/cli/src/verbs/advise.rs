@@ -85,15 +85,15 @@ fn advise_fleet(
     printer: Printer,
 ) -> anyhow::Result<Outcome> {
     let plain = args.messages.op == OpText::Max && args.job.sync_mode()? == SyncMode::None;
-    if !plain || args.goal.is_some() || args.html.is_some() {
-        let text = "a folder of many nodes is evaluated only for phases that wait for the slowest of unsynchronised ranks: leave --op, --sync, \
-                    --goal and --html out, or name one recording";
+    if !plain || args.goal.is_some() {
+        let text = "a folder of many nodes is evaluated only for phases that wait for the slowest of unsynchronised ranks: leave --op, --sync \
+                    and --goal out, or name one recording";
         return Err(Usage(text.into()).into());
     }
     let Options { quantum, seed, .. } = args.job.options(&Defaults::for_advice())?;
     let ranks = args.job.ranks.as_ref().map(|list| list.0.clone()).unwrap_or_default();
     let job = FleetJob { ranks, quantum, seed };
-    fleet::run(folder, paths, job, args.json, printer)
+    fleet::run(folder, paths, job, fleet::Output { html: args.html.as_deref(), json: args.json }, printer)
 }
 
 fn options(args: &Advise) -> anyhow::Result<Options> {

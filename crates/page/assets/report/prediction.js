@@ -212,7 +212,7 @@ function pointText(curve, place) {
 }
 
 /** Shades the region that the traces do not support, with a label if there is room. */
-function shadeBeyond(u, limit) {
+function shadeBeyond(u, limit, words = ["beyond what the trace", "can speak for"]) {
     const { left, top, width, height } = u.bbox;
     const from = Math.max(left, u.valToPos(limit, "x", true));
     const room = left + width - from;
@@ -230,9 +230,8 @@ function shadeBeyond(u, limit) {
     context.font = `${12 * unit}px system-ui, sans-serif`;
     context.textAlign = "right";
     context.textBaseline = "top";
-    const whole = ["beyond what the trace can speak for"];
     const lines =
-        [whole, ["beyond what the trace", "can speak for"]].find((one) =>
+        [[words.join(" ")], words].find((one) =>
             one.every((line) => context.measureText(line).width < room - 16 * unit),
         ) ?? [];
     lines.forEach((line, i) => context.fillText(line, left + width - 8 * unit, top + (8 + 16 * i) * unit));

@@ -17,13 +17,13 @@ pub enum By {
     Class,
 }
 
-/// The recording, and how to group it.
+/// The recordings, and how to group them.
 #[derive(Debug, Args)]
 pub struct ShowArgs {
-    /// A recording, or a folder of recordings, such as those of several hosts or of a `bench` run.
-    #[arg(value_name = "R.quell|DIR")]
-    pub recording: PathBuf,
-    /// What a row stands for; for a folder, `cpu` means a row per host.
+    /// A recording, several of them, or a folder of recordings, such as those of several hosts or of a `bench` run.
+    #[arg(value_name = "R.quell|DIR", required = true)]
+    pub recordings: Vec<PathBuf>,
+    /// What a row stands for; for several recordings, `cpu` means a row per host.
     #[arg(long, value_enum, default_value = "cpu")]
     pub by: By,
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use quell_analysis::attribution::{Attribution, Show, attribution};
 use quell_analysis::fleet::hosts::{Hosts, OneHost, hosts, one_host, one_of_many};
-use quell_analysis::fleet::{FEWEST_NODES, NodeSummary, Unread, fleet};
+use quell_analysis::fleet::{FEWEST_NODES, FleetJob, NodeSummary, Unread, fleet};
 use quell_analysis::overview::{Overview, overview};
 use quell_analysis::{Progress, Stopped};
 use quell_recording::{Recording, formats};
@@ -26,30 +26,108 @@ const MANY: usize = 64;
 pub enum Shown {
     /// One recording, with its overview and its attribution.
     One(Box<(Recording, Overview, Attribution)>),
-    /// The recordings of several hosts.
+    /// Several recordings.
     Many(Box<Hosts>),
 }
 
-/// Opens and summarizes the requested recordings. `warn` receives a message for each recording of a folder that cannot be read.
+/// Opens and summarizes the requested recordings. `warn` receives a message for each of several recordings that cannot be read.
 ///
 /// # Errors
 /// If there is no recording, or several runs; [`Usage`] for `--by task` or `--by class` over several hosts.
 pub fn shown(args: &ShowArgs, warn: &mut dyn FnMut(&str), progress: Progress<'_>) -> anyhow::Result<Shown> {
-    let paths = recordings_in(&args.recording)?;
-    if !paths.is_empty() {
-        return Ok(Shown::Many(Box::new(many(args, &paths, warn, progress)?)));
+    if let Some(several) = Several::among(&args.recordings)? {
+        if matches!(args.by, By::Task | By::Class) {
+            let text = "over many hosts there is `--by cpu`, a row per host, and `--by source`; for tasks and classes name one recording";
+            return Err(Usage(text.into()).into());
+        }
+        return Ok(Shown::Many(Box::new(several.summarized(None, warn, progress)?)));
     }
-    if let Some(run) = one_of_several_runs(&args.recording) {
+    let Some(path) = args.recordings.first() else { anyhow::bail!("no recording is named") };
+    if let Some(run) = one_of_several_runs(path) {
         anyhow::bail!(
             "{} holds several runs of a benchmark: `quell bench show` shows them together, `quell show {}` the hosts of one",
-            args.recording.display(),
+            path.display(),
             run.display()
         );
     }
-    let path = args.recording.as_path();
-    let recording = if path.is_file() { formats::import(path)? } else { Recording::open(path)? };
+    let recording = open(path)?;
     let (overview, attribution) = (overview(&recording), attribution(&recording));
     Ok(Shown::One(Box::new((recording, overview, attribution))))
+}
+
+/// Opens a recording, or imports another tool's file.
+fn open(path: &Path) -> anyhow::Result<Recording> {
+    Ok(if path.is_file() { formats::import(path)? } else { Recording::open(path)? })
+}
+
+/// Recordings that are summarized together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Several {
+    /// Where they are.
+    folder: String,
+    paths: Vec<PathBuf>,
+}
+
+impl Several {
+    /// The given recordings, and those in the given folders; `None` for a single recording.
+    ///
+    /// # Errors
+    /// If a folder cannot be read, or one of several paths is no recording.
+    pub fn among(given: &[PathBuf]) -> anyhow::Result<Option<Self>> {
+        let mut paths = Vec::new();
+        for path in given {
+            let within = recordings_in(path)?;
+            if within.is_empty() && given.len() > 1 {
+                if !path.is_file() && !path.join("manifest.json").is_file() {
+                    // What is named must be there; what lies in a folder may be left out.
+                    open(path)?;
+                }
+                paths.push(path.clone());
+            }
+            paths.extend(within);
+        }
+        let folder = match given {
+            [one] => one.display().to_string(),
+            _ => common_folder(&paths),
+        };
+        Ok((!paths.is_empty()).then_some(Self { folder, paths }))
+    }
+
+    /// The summary of all. With a job it includes what they cost together, if there are enough for a typical host.
+    ///
+    /// # Errors
+    /// If none can be read, or `progress` ends it.
+    pub fn summarized(
+        &self,
+        job: Option<FleetJob>,
+        warn: &mut dyn FnMut(&str),
+        progress: Progress<'_>,
+    ) -> anyhow::Result<Hosts> {
+        let host = if self.paths.len() > MANY { one_of_many } else { one_host };
+        let (quantum, seed) = job.as_ref().map_or((None, 0), |job| (Some(job.quantum), job.seed));
+        let sum_up =
+            |recording: &Recording| (host(recording), NodeSummary::from_recording(recording, quantum, seed));
+        let (read, unread) = read_all(&self.paths, warn, progress, sum_up)?;
+        let (known, nodes): (Vec<OneHost>, Vec<NodeSummary>) = read.into_iter().unzip();
+        anyhow::ensure!(
+            !known.is_empty(),
+            "none of the {} recordings in {} can be read",
+            self.paths.len(),
+            self.folder
+        );
+        let mut document = hosts(self.folder.clone(), known, unread);
+        document.fleet =
+            (nodes.len() >= FEWEST_NODES).then(|| fleet(self.folder.clone(), nodes, Vec::new(), job));
+        Ok(document)
+    }
+}
+
+/// The folder that holds all of the paths.
+fn common_folder(paths: &[PathBuf]) -> String {
+    let parent = |path: &PathBuf| path.parent().map(Path::to_owned).unwrap_or_default();
+    let mut folder = paths.first().map(parent).unwrap_or_default();
+    while !paths.iter().all(|path| path.starts_with(&folder)) && folder.pop() {}
+    if folder.as_os_str().is_empty() { ".".into() } else { folder.display().to_string() }
 }
 
 /// The recordings in a folder; empty if it is a recording itself or holds none.
@@ -77,32 +155,6 @@ fn one_of_several_runs(folder: &Path) -> Option<PathBuf> {
     inside.filter(|path| path.join("run.json").is_file()).min()
 }
 
-fn many(
-    args: &ShowArgs,
-    paths: &[PathBuf],
-    warn: &mut dyn FnMut(&str),
-    progress: Progress<'_>,
-) -> anyhow::Result<Hosts> {
-    if matches!(args.by, By::Task | By::Class) {
-        let text = "over many hosts there is `--by cpu`, a row per host, and `--by source`; for tasks and classes name one recording";
-        return Err(Usage(text.into()).into());
-    }
-    let host = if paths.len() > MANY { one_of_many } else { one_host };
-    let sum_up = |recording: &Recording| (host(recording), NodeSummary::from_recording(recording, None, 0));
-    let (read, unread) = read_all(paths, warn, progress, sum_up)?;
-    let (known, nodes): (Vec<OneHost>, Vec<NodeSummary>) = read.into_iter().unzip();
-    anyhow::ensure!(
-        !known.is_empty(),
-        "none of the {} recordings in {} can be read",
-        paths.len(),
-        args.recording.display()
-    );
-    let folder = args.recording.display().to_string();
-    let mut document = hosts(folder.clone(), known, unread);
-    document.fleet = (nodes.len() >= FEWEST_NODES).then(|| fleet(folder, nodes, Vec::new(), None));
-    Ok(document)
-}
-
 /// Applies `sum_up` to each recording, and returns the results in the order of the paths, and the recordings that could not be read. A
 /// thread drops the rows of one recording before it reads the next.
 ///
@@ -117,9 +169,11 @@ pub fn read_all<T: Send>(
     let done = AtomicU64::new(0);
     let one = |path: &PathBuf| {
         let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
-        let read = Recording::open(path).map(|recording| sum_up(&recording));
+        let read = open(path).map(|recording| sum_up(&recording));
         match progress(done.fetch_add(1, Ordering::Relaxed) + 1, paths.len() as u64) {
-            ControlFlow::Continue(()) => Ok(read.map_err(|error| Unread { name, reason: error.to_string() })),
+            ControlFlow::Continue(()) => {
+                Ok(read.map_err(|error| Unread { name, reason: format!("{error:#}") }))
+            }
             ControlFlow::Break(()) => Err(Stopped),
         }
     };
