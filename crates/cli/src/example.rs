@@ -114,6 +114,7 @@ fn node(path: &Path, seed: u64, fault: Option<FaultScenario>) -> anyhow::Result<
 
 fn nodes(path: &Path) -> anyhow::Result<()> {
     let fleet = fleet(path, NODES, Nanos::from_secs(5), 1, vec![FaultScenario::Daemon]);
+    fs_err::create_dir(path)?;
     (0..NODES).into_par_iter().try_for_each(|index| {
         generate_fleet::one(&fleet, index, &path.join(format!("{}.quell", generate_fleet::name(index))))
             .map(|_| ())

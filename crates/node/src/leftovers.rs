@@ -30,7 +30,7 @@ pub fn make_aside<E: From<std::io::Error>>(
     make: impl FnOnce(&Path) -> Result<(), E>,
 ) -> Result<(), E> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    fs::create_dir_all(parent)?;
+    quell_recording::check_folder_of(path).map_err(std::io::Error::other)?;
     let aside = new_in(parent, kind)?;
     let made = aside.path().join(path.file_name().unwrap_or_default());
     make(&made)?;
@@ -101,6 +101,8 @@ mod tests {
     fn a_folder_made_aside_is_whole_or_not_there() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("below").join("made");
+        assert!(make_aside(&path, ".aside-", |_| Ok::<_, io::Error>(())).is_err(), "its folder is missing");
+        create_dir(dir.path().join("below")).unwrap();
         let make =
             |path: &Path| -> io::Result<()> { create_dir(path).and_then(|()| write(path.join("file"), "")) };
         let broken =

@@ -43,6 +43,14 @@ pub enum Error {
         /// The path that was given.
         path: PathBuf,
     },
+    /// The folder in which something new was to be made is missing.
+    #[error("there is no folder {folder}: create it first, or choose another place for {path}")]
+    NoFolder {
+        /// The missing folder.
+        folder: PathBuf,
+        /// The path that was given.
+        path: PathBuf,
+    },
     /// The operating system refused; the text names the path.
     #[error(transparent)]
     Io(#[from] io::Error),

@@ -50,18 +50,46 @@ pub struct Writer {
     interval_rows: BTreeMap<Cpu, u64>,
 }
 
+/// Creates a folder for results, unless it exists. A misspelt path makes no tree of folders.
+///
+/// # Errors
+/// [`Error::NoFolder`] if the folder in which it would be is missing, [`Error::Io`] if it cannot be created.
+pub fn create_folder(folder: &Path) -> Result<(), Error> {
+    if folder.as_os_str().is_empty() || folder.is_dir() {
+        return Ok(());
+    }
+    check_folder_of(folder)?;
+    match fs::create_dir(folder) {
+        // Another process may have created it.
+        Err(_) if folder.is_dir() => Ok(()),
+        other => Ok(other?),
+    }
+}
+
+/// Checks that the folder of a path exists.
+///
+/// # Errors
+/// [`Error::NoFolder`] if it does not.
+pub fn check_folder_of(path: &Path) -> Result<(), Error> {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() && !parent.exists() => {
+            Err(Error::NoFolder { folder: parent.to_owned(), path: path.to_owned() })
+        }
+        _ => Ok(()),
+    }
+}
+
 impl Writer {
     /// Creates the folder and its first manifest, whose state is `recording`.
     ///
     /// # Errors
-    /// [`Error::Exists`] if the path exists, [`Error::Io`] if the folder cannot be created.
+    /// [`Error::Exists`] if the path exists, [`Error::NoFolder`] if that in which it would be is missing, [`Error::Io`] if it cannot be
+    /// created.
     pub fn create(folder: &Path, manifest: &Manifest) -> Result<Self, Error> {
         if folder.exists() {
             return Err(Error::Exists { path: folder.to_owned() });
         }
-        if let Some(parent) = folder.parent() {
-            fs::create_dir_all(parent)?;
-        }
+        check_folder_of(folder)?;
         // Of two concurrent writers, on one host or two, only one gets the folder.
         match fs::create_dir(folder) {
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {

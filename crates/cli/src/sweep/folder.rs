@@ -53,7 +53,7 @@ impl Folder {
     /// # Errors
     /// If the folder belongs to another plan, with the differences, or holds other files.
     pub fn claim(&self) -> anyhow::Result<()> {
-        fs_err::create_dir_all(&self.path)?;
+        quell_recording::create_folder(&self.path)?;
         if self.compare()? {
             return Ok(());
         }

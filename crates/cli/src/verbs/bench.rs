@@ -75,7 +75,7 @@ impl Site {
                 describe(&mpi)
             ));
         }
-        fs_err::create_dir_all(&folder)?;
+        quell_recording::create_folder(&folder)?;
         // Ranks may start in another directory.
         let folder = fs_err::canonicalize(&folder)?;
         Ok(Self { mpi, program, folder })

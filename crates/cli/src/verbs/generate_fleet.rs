@@ -37,6 +37,7 @@ pub fn run(args: &GenerateFleet, printer: Printer) -> anyhow::Result<Outcome> {
         )
         .into());
     }
+    quell_recording::create_folder(&args.output)?;
     let step = Step::new(printer, "generate", Some(args.nodes));
     let done = std::sync::atomic::AtomicU64::new(0);
     let write = |index: u64| -> anyhow::Result<Option<serde_json::Value>> {

@@ -24,6 +24,12 @@ pub fn run(args: &Record, printer: Printer) -> anyhow::Result<Outcome> {
         printer.status(&format!("the first copy of quell on {host} records it: this copy has nothing to do"));
         return Ok(Outcome::Done);
     };
+    if let (Some(given), Some(folder)) = (&args.output, output.parent())
+        && *given != output
+    {
+        // That of the copies of a launcher, or one with the host's name.
+        quell_recording::create_folder(folder)?;
+    }
     let copies = launched.filter(Launched::among_several);
     if copies.is_some() && args.command.is_empty() && args.watching.cpus.is_none() {
         report_bound(&plan.cpus, printer)?;

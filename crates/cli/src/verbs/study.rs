@@ -31,7 +31,7 @@ pub fn run(args: &Study, printer: Printer) -> anyhow::Result<Outcome> {
             folder.display()
         );
     }
-    fs_err::create_dir_all(&folder)?;
+    quell_recording::create_folder(&folder)?;
     report_limits(printer);
     let manifest = record(&plan, args.watching.sources, false, &inside(&folder), printer)?;
     if manifest.state == State::Interrupted {

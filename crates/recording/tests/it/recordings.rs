@@ -127,6 +127,10 @@ fn refusals_name_the_thing_and_the_way_out() {
     assert!(text(dir.path()).contains("no manifest.json"));
     make(&path, finish);
     assert!(matches!(Writer::create(&path, &manifest(&[0], 0)), Err(Error::Exists { .. })));
+    let lost = dir.path().join("missing/a.quell");
+    let refused = Writer::create(&lost, &manifest(&[0], 0)).unwrap_err().to_string();
+    assert!(refused.contains("there is no folder") && refused.contains("create it first"), "{refused}");
+    assert!(!dir.path().join("missing").exists());
     let file = path.join("manifest.json");
     let good = fs_err::read_to_string(&file).unwrap();
     let ours = format!("\"version\": {FORMAT_VERSION}");

@@ -161,7 +161,7 @@ impl Folder {
             let path = path.display();
             return Err(Usage(format!("{path} exists already: name another folder with -o")).into());
         }
-        fs_err::create_dir_all(path)?;
+        quell_recording::create_folder(path)?;
         Ok(Self { path: std::path::absolute(path)?, passing: None })
     }
 

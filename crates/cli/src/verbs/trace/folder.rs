@@ -28,7 +28,7 @@ impl Folder {
             return Err(Usage(format!("{path} exists already: name another folder with -o")).into());
         }
         let made = !path.exists();
-        fs_err::create_dir_all(path)?;
+        quell_recording::create_folder(path)?;
         let path = std::path::absolute(path)?;
         let folder = Self { logs: path.join("logs"), path, made };
         if let Some(why) = preload::obstacle(&folder.path) {
