@@ -165,11 +165,11 @@ fn watched(nodes: &[AttributedNoise]) -> Option<String> {
 fn verdict(advice: &Advice, without_catalogue: bool) -> String {
     let Some(scale) = advice.scales.last() else { return "no scale was asked for".to_owned() };
     let under_load = advice.nodes.iter().find_map(under_load);
-    let cost = format!("at {} ranks noise costs {:.1} %", scale.ranks, scale.slowdown_percent);
+    let cost = format!("at {} ranks {}", scale.ranks, cost_of(scale.slowdown_percent));
     let first = advice.sources.first().and_then(|source| Some((source, source.costs.last()?)));
     let most = first.filter(|(_, cost)| cost.part_percent > 0.0).map(|(source, cost)| {
         let part = 100.0 * cost.part_percent / scale.slowdown_percent.max(f64::MIN_POSITIVE);
-        format!(", {part:.0} % of that from {}", quell_recording::one_line(&source.source))
+        format!(", {part:.0} % of the loss from {}", quell_recording::one_line(&source.source))
     });
     let reported = format!("{cost}{}", most.unwrap_or_default());
     if let Some(under_load) = under_load {
@@ -179,9 +179,9 @@ fn verdict(advice: &Advice, without_catalogue: bool) -> String {
         let place = set.on_cpus.as_ref().map(|cpus| format!(" for a job on CPUs {cpus} alone"));
         let effect = set.effects.last()?;
         Some(format!(
-            "{} would leave {:.1} %{}",
+            "{} would leave {}{}",
             set.ids.join(" and "),
-            effect.after_percent,
+            slowdown(effect.after_percent),
             place.unwrap_or_default()
         ))
     };
@@ -191,6 +191,29 @@ fn verdict(advice: &Advice, without_catalogue: bool) -> String {
         false => format!("{reported}; {}", sets.join("; ")),
         true if without_catalogue => reported,
         true => format!("{reported}; {}", nothing(advice)),
+    }
+}
+
+/// A slowdown above this, in percent, is given as a factor.
+const MOST_PERCENT: f64 = 200.0;
+
+/// What noise costs.
+pub(super) fn cost_of(percent: f64) -> String {
+    let amount = slowdown(percent);
+    if percent > MOST_PERCENT {
+        format!("noise makes it take {amount} as long")
+    } else {
+        format!("noise costs {amount}")
+    }
+}
+
+/// A slowdown in percent or, if it is large, as a multiple of the time without noise.
+fn slowdown(percent: f64) -> String {
+    let times = 1.0 + percent / 100.0;
+    match percent > MOST_PERCENT {
+        false => format!("{percent:.1} %"),
+        true if times < 9.95 => format!("{times:.1} ×"),
+        true => format!("{times:.0} ×"),
     }
 }
 

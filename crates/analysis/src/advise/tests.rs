@@ -49,6 +49,14 @@ fn advice(nodes: &[AttributedNoise], candidates: &[Candidate], compute: &[Cpu], 
 }
 
 #[test]
+fn a_large_slowdown_is_a_factor() {
+    assert_eq!(
+        [199.94, 210.0, 1199.1].map(document::cost_of),
+        ["noise costs 199.9 %", "noise makes it take 3.1 × as long", "noise makes it take 13 × as long",]
+    );
+}
+
+#[test]
 fn nothing_is_proposed_for_a_node_that_others_used() {
     let candidates = [candidate("ksm", "task:ksmd", Applicability::Possible, false)];
     let idle = node(NOISY, 2);

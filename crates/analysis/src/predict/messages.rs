@@ -209,7 +209,7 @@ fn scale(options: &Options, messages: &Messages, ranks: u64, rank_ps: u64) -> Re
     let one = pattern::by_name("bsp", &params)?;
     let events = one.totals().map_or(u64::MAX, |(operations, sends)| operations.saturating_add(sends)).max(1);
     let speed = match messages.speed(&one)? {
-        // A run of one phase takes as long to list as to play event by event.
+        // A run of one phase is played while its order is found, which takes about as long as event by event.
         Speed::Listed if options.sync == SyncMode::Phase => Speed::Events,
         speed => speed,
     };
