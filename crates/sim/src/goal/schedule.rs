@@ -252,12 +252,12 @@ impl StepProgram for Schedule {
     }
 
     fn rank_steps(&self, rank: u32) -> u32 {
-        self.steps.as_ref().map_or(0, |steps| steps.of(rank).len() as u32)
+        self.steps.as_ref().map_or(0, |steps| steps.ends(rank).len() as u32)
     }
 
     fn step(&self, rank: u32, step: u32, ops: &mut Vec<ReadyOp>) {
         if let Some(steps) = &self.steps {
-            StepPlace::before(step).advance(steps.of(rank), self.rank_list(rank), ops);
+            StepPlace::before(step).advance(steps.ends(rank), self.rank_list(rank), ops);
         }
     }
 

@@ -54,7 +54,7 @@ impl StepEnds {
 
     /// Adds the dependents of each operation of a rank to a list.
     pub(super) fn add_edges(&self, rank: u32, edges: &mut Vec<u32>) {
-        let (ends, mut begin) = (self.of(rank), 0);
+        let (ends, mut begin) = (self.ends(rank), 0);
         for step in ends.windows(2) {
             for _ in begin..step[0] {
                 edges.extend(step[0]..step[1]);
@@ -81,7 +81,7 @@ impl StepEnds {
     }
 
     /// Where the steps of a rank end.
-    pub(super) fn of(&self, rank: u32) -> &[u32] {
+    pub(super) fn ends(&self, rank: u32) -> &[u32] {
         &self.ends[self.bases[rank as usize] as usize..self.bases[rank as usize + 1] as usize]
     }
 }
@@ -113,7 +113,7 @@ impl StepPlace {
     /// Frees the first step.
     pub(super) fn new(steps: &StepEnds, rank: u32, ops: &[Op], free: &mut Vec<ReadyOp>) -> Self {
         let mut place = Self::default();
-        place.advance(steps.of(rank), ops, free);
+        place.advance(steps.ends(rank), ops, free);
         place
     }
 
@@ -134,7 +134,7 @@ impl StepPlace {
         self.latest = self.latest.max(at);
         self.open -= 1;
         if self.open == 0 {
-            self.advance(steps.of(rank), ops, free);
+            self.advance(steps.ends(rank), ops, free);
         }
     }
 
@@ -157,6 +157,6 @@ impl StepPlace {
     /// Number of operations of its rank that were freed.
     pub(super) fn freed(&self, steps: &StepEnds, rank: u32) -> u64 {
         let current = (self.next as usize).checked_sub(1);
-        current.map_or(0, |step| steps.of(rank)[step].into())
+        current.map_or(0, |step| steps.ends(rank)[step].into())
     }
 }

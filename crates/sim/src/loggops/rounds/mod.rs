@@ -64,7 +64,7 @@ pub(super) fn run_for_culprits<P: Program>(
 enum Rounds {
     Passes(Box<Plan>),
     Ordered(Order),
-    /// In an order that is found meanwhile, for the only iteration.
+    /// In an order that is found while it is played, for the only iteration.
     Once,
 }
 
