@@ -360,8 +360,8 @@ def package_tests() -> list[Path]:
     return sorted(own | {file for file in ROOT.glob("tools/test_*.py") if file.stem in NEED_PACKAGES})
 
 
-# Those in tools/ that build the documentation, or run its commands.
-NEED_PACKAGES = {"test_site", "test_docs"}
+# Those in tools/ that build the documentation, run its commands, or look for barriers on pages.
+NEED_PACKAGES = {"test_site", "test_docs", "test_pages"}
 
 
 def main() -> int:

@@ -172,7 +172,7 @@ function sideTable(compare) {
         record(compare[letter]) ? [{ letter, ...compare[letter] }] : [],
     );
     const columns = [
-        { head: "", left: true, text: (row) => row.letter },
+        { head: "Side", left: true, text: (row) => row.letter },
         ...columnsOf("sides", { cpus: { text: (row) => cpuList(list(row.cpus)) } }),
     ];
     return table("The two recordings: a before, b after.", filled(columns, rows), rows);
