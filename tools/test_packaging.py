@@ -1,17 +1,74 @@
 """The packages' files: Slurm's prolog and epilog, the systemd unit, the Debian package, the list of contents."""
 
+import importlib
 import json
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
+import types
 import unittest
 from pathlib import Path
+from unittest import mock
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGING = ROOT / "packaging"
 QUELL = ROOT / "target/debug/quell"
+
+
+class Checkout(unittest.TestCase):
+    """What pip builds from a checkout, with a cargo and a maturin that build nothing."""
+
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+        (self.folder / "built").write_text("the command")
+        cargo = self.folder / "cargo"
+        lines = [json.dumps({"executable": built}) for built in (None, str(self.folder / "built"))]
+        said = "".join(f"echo '{line}'\n" for line in lines)
+        cargo.write_text(f'#!/bin/sh\necho "$@" >{self.folder}/asked\n{said}')
+        cargo.chmod(0o755)
+        self.packed: list[tuple[Path, str]] = []
+        self.maturin = types.ModuleType("maturin")
+        self.maturin.get_maturin_pep517_args = lambda _: ["--profile", "dev"]
+        self.maturin.get_requires_for_build_wheel = lambda _: []
+        self.maturin.build_wheel = self.pack
+
+    def pack(self, folder: str, *_: object) -> str:
+        """Notes what maturin would pack, and from where."""
+        self.packed.append((Path.cwd(), Path("quell.data/scripts/quell").read_text()))
+        return folder
+
+    def backend(self) -> types.ModuleType:
+        """The module that pip loads."""
+        here = {"PATH": f"{self.folder}:{os.environ['PATH']}"}
+        for patch in (
+            mock.patch.dict(os.environ, here),
+            mock.patch.dict(sys.modules, {"maturin": self.maturin}),
+            mock.patch.object(sys, "path", [str(ROOT / "python"), *sys.path]),
+        ):
+            patch.start()
+            self.addCleanup(patch.stop)
+        return importlib.import_module("wheel_backend")
+
+    def test_the_command_is_packed_and_nothing_is_left(self) -> None:
+        backend, before = self.backend(), Path.cwd()
+        backend.DATA = self.folder / "quell.data"
+        backend.PACKAGE = self.folder
+        self.assertEqual(backend.build_wheel(str(self.folder)), str(self.folder.resolve()))
+        self.assertEqual(self.packed, [(self.folder.resolve(), "the command")])
+        self.assertIn("--profile dev --package quell-cli", (self.folder / "asked").read_text())
+        self.assertEqual((backend.DATA.exists(), Path.cwd()), (False, before))
+
+    def test_both_folders_can_be_installed(self) -> None:
+        for file in (ROOT / "pyproject.toml", ROOT / "python/pyproject.toml"):
+            text = file.read_text()
+            path = text.partition('backend-path = ["')[2].partition('"')[0]
+            self.assertIn('build-backend = "wheel_backend"', text)
+            self.assertTrue((file.parent / path / "wheel_backend.py").is_file(), file)
 
 
 class Slurm(unittest.TestCase):

@@ -15,7 +15,7 @@ pub struct PredictArgs {
     /// Recordings. Several are assigned to the nodes of one machine in turn.
     #[arg(value_name = "R.quell")]
     pub recordings: Vec<PathBuf>,
-    /// A synthetic noise model in TOML, instead of or in addition to recordings.
+    /// A synthetic noise model in TOML, or one more recording, instead of or in addition to recordings.
     #[arg(long, value_name = "MODEL.toml")]
     pub noise: Vec<PathBuf>,
     /// The job to predict.

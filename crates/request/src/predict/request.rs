@@ -1,5 +1,7 @@
 //! Converts the options of `predict` to a prediction.
 
+use std::path::PathBuf;
+
 use quell_analysis::Progress;
 use quell_analysis::predict::{self, NodeNoise, Options, PredictError, Prediction};
 use quell_analysis::whatif::AttributedNoise;
@@ -87,7 +89,8 @@ fn require_nonempty<T>(noise: Vec<T>) -> anyhow::Result<Vec<T>> {
 fn noise(args: &PredictArgs, options: &Options) -> anyhow::Result<Vec<NodeNoise>> {
     let scale = scale(options);
     let recorded = args.recordings.iter().map(|path| noise::open(path, scale));
-    let modelled = args.noise.iter().map(|path| noise::model(path, scale));
+    let given = |path: &PathBuf| if path.is_dir() { noise::open(path, scale) } else { noise::model(path, scale) };
+    let modelled = args.noise.iter().map(given);
     require_nonempty(recorded.chain(modelled).collect::<anyhow::Result<_>>()?)
 }
 
