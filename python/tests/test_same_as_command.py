@@ -56,7 +56,7 @@ class Documents(PackageCase):
             ),
             (
                 {"op": "barrier", "latency": 900, "gap_per_byte": 0.04, "eager_limit": 1024},
-                ["--op", "barrier", "-L", "900", "-G", "0.04", "-S", "1024"],
+                ["--op", "barrier", "--latency", "900", "--gap-per-byte", "0.04", "--eager-limit", "1024"],
             ),
             ({"without": ["tick", "irq:eth"]}, ["--without", "tick", "--without", "irq:eth"]),
             ({"only": "tick", "sync": "phase"}, ["--only", "tick", "--sync", "phase"]),

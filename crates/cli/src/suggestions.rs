@@ -54,8 +54,7 @@ fn tip(error: &clap::Error, argument: &str) -> Option<String> {
         }
         // Other verbs write to `-o FILE`.
         ErrorKind::ValueValidation if argument.starts_with("--overhead <") => Some(
-            "`-o` is the o of LogGOPS here; the result goes to stdout, and with `--json` as a document"
-                .into(),
+            "`-o` is LogGOPSim's o here; the result goes to stdout, and with `--json` as a document".into(),
         ),
         _ => None,
     }

@@ -10,7 +10,8 @@ use super::sweep::SweepArgs;
 /// Arguments of `quell predict`.
 #[derive(Debug, ClapArgs)]
 #[command(
-    after_help = "EXAMPLES\n  quell predict a.quell --ranks 16..2048\n  quell predict a.quell --ranks 1Mi --quantum 500us --sync phase\n  quell predict a.quell --op allreduce --bytes 64Ki --net L=1500,o=300,g=100,G=0.04\n  quell predict --noise model.toml --ranks 16,256,2048 --seed 7 --json\n  quell predict a.quell --without tick --on-cpu 'task:^kworker=0'      what if\n  srun -n 64 quell predict --sweep plan.toml      every combination of what the plan lists, as one Parquet dataset"
+    after_help = "EXAMPLES\n  quell predict a.quell --ranks 16..2048\n  quell predict a.quell --ranks 1Mi --quantum 500us --sync phase\n  quell predict a.quell --op allreduce --bytes 64Ki --net L=1500,o=300,g=100,G=0.04\n  quell predict --noise model.toml --ranks 16,256,2048 --seed 7 --json\n  quell predict a.quell --without tick --on-cpu 'task:^kworker=0'      what if\n  srun -n 64 quell predict --sweep plan.toml      every combination of what the plan lists, as one Parquet dataset",
+    mut_arg("output", |arg| arg.short('o'))
 )]
 pub struct Predict {
     #[command(flatten)]

@@ -33,6 +33,9 @@ impl SweepArgs {
             ("--dry-run", self.dry_run),
         ];
         match given.iter().find(|(_, given)| *given) {
+            Some(("--output", _)) => Err(Usage(
+                "--output is for sweeps: add --sweep PLAN.toml, or leave it out; the result goes to stdout, with --json as a document".into(),
+            )),
             Some((option, _)) => {
                 Err(Usage(format!("{option} is for sweeps: add --sweep PLAN.toml, or leave it out")))
             }

@@ -139,7 +139,7 @@ fn eager_limit(limit: &EagerLimit) -> String {
     let origin = match limit.origin.as_str() {
         "learned" if limit.sends == 1 => "learned from 1 send".to_owned(),
         "learned" => format!("learned from {} sends", limit.sends),
-        "assumed" => "assumed; -S gives it".to_owned(),
+        "assumed" => "assumed; --eager-limit gives it".to_owned(),
         origin => origin.to_owned(),
     };
     format!("sends{which} wait for receivers above {} B ({origin})\n", limit.limit_bytes)

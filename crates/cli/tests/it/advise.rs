@@ -81,6 +81,17 @@ fn sum(advice: &Value, at: usize, field: &str) -> f64 {
 }
 
 #[test]
+fn a_recording_is_noise_by_either_name() {
+    let dir = tempfile::tempdir().unwrap();
+    built(dir.path());
+    let [named, given] = [&["built.quell"][..], &["--noise", "built.quell"]].map(|noise| {
+        let words = [&["predict"], noise, &["--ranks", "64", "--phases", "50", "--json"]].concat();
+        json(dir.path(), &words)["points"].clone()
+    });
+    assert_eq!(named, given);
+}
+
+#[test]
 fn the_order_depends_on_the_scale_and_removal_confirms_each_figure() {
     let dir = tempfile::tempdir().unwrap();
     built(dir.path());

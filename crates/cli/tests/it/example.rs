@@ -7,7 +7,7 @@ use insta::assert_snapshot;
 use crate::support::{quell, run, transcript};
 
 /// Commands that print tables and sentences, in addition to those that `quell example` proposes.
-const MORE: [&str; 7] = [
+const MORE: [&str; 17] = [
     "quell",
     "quell --help",
     "quell show node.quell",
@@ -15,6 +15,16 @@ const MORE: [&str; 7] = [
     "quell track run --by source",
     "quell simulate --pattern allreduce --ranks 64 --noise node.quell --culprits",
     "quell goal list",
+    "quell goal check app.goal",
+    "quell doctor",
+    "quell show node.quell --by class",
+    "quell show node.quell --by task",
+    "quell compare runs/node00000.quell runs/node00001.quell",
+    "quell predict node.quell --op allreduce --ranks 16..64",
+    "quell advise runs",
+    "quell replay node.quell --dry-run --context timer --scale auto",
+    "quell tune audit",
+    "quell tune audit thp",
 ];
 
 /// The commands that it proposes.

@@ -61,8 +61,18 @@ fn the_eager_limit_is_learned_or_given_and_stated() {
             300,
             "between hosts wait for receivers above 1023 B (learned from 10 sends)",
         ),
-        (&["-S", "4Ki"][..], ("all", 4096, "given", 0), 0, "wait for receivers above 4096 B (given)"),
-        (&["-S", "256"][..], ("all", 256, "given", 0), 300, "wait for receivers above 256 B (given)"),
+        (
+            &["--eager-limit", "4Ki"][..],
+            ("all", 4096, "given", 0),
+            0,
+            "wait for receivers above 4096 B (given)",
+        ),
+        (
+            &["--eager-limit", "256"][..],
+            ("all", 256, "given", 0),
+            300,
+            "wait for receivers above 256 B (given)",
+        ),
         (
             &["--net", "net.toml"][..],
             ("all", 256, "measured", 0),
@@ -70,7 +80,7 @@ fn the_eager_limit_is_learned_or_given_and_stated() {
             "wait for receivers above 256 B (measured)",
         ),
         (
-            &["--net", "net.toml", "-S", "4Ki"][..],
+            &["--net", "net.toml", "--eager-limit", "4Ki"][..],
             ("all", 4096, "given", 0),
             0,
             "wait for receivers above 4096 B (given)",

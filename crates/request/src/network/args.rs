@@ -5,7 +5,7 @@ use clap::Args;
 use crate::network::{NearText, NetText, Parameters, PerByteText, TimeText};
 use crate::size::Size;
 
-/// The network. Single letters are LogGOPSim's.
+/// The network.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Network (LogGOPS)")]
 pub struct NetArgs {
@@ -17,26 +17,26 @@ pub struct NetArgs {
     pub net: Option<NetText>,
     /// The network among near ranks, such as those of a node: with `64=node.toml`, messages among each 64 consecutive ranks take the network
     /// of that file, and all others that of `--net`. NET is all that `--net` takes. Repeat the option for more levels, as for sockets
-    /// (`32=..`) and nodes (`64=..`). It replaces the levels of a file. The single letters below do not change it.
+    /// (`32=..`) and nodes (`64=..`). It replaces the levels of a file. The options below do not change it.
     #[arg(long, value_name = "RANKS=NET")]
     pub within: Vec<NearText>,
     /// L: latency from the sender's CPU to the receiver's, in ns (1900).
-    #[arg(short = 'L', long, value_name = "NS")]
+    #[arg(long, value_name = "NS")]
     pub latency: Option<TimeText>,
     /// o: CPU overhead of each send and of each arrival, in ns (230).
-    #[arg(short = 'o', long, value_name = "NS")]
+    #[arg(long, value_name = "NS")]
     pub overhead: Option<TimeText>,
     /// g: gap between one message and the next on an interface, in ns (0).
-    #[arg(short = 'g', long, value_name = "NS")]
+    #[arg(long, value_name = "NS")]
     pub gap: Option<TimeText>,
     /// G: gap per byte, the time on the wire of each further byte, in ns; may be a fraction, as 0.04 (200 Gb/s) (0.092).
-    #[arg(short = 'G', long, value_name = "NS")]
+    #[arg(long, value_name = "NS")]
     pub gap_per_byte: Option<PerByteText>,
     /// O: CPU overhead of each further byte, in ns (0).
-    #[arg(short = 'O', long, value_name = "NS")]
+    #[arg(long, value_name = "NS")]
     pub overhead_per_byte: Option<PerByteText>,
     /// S: largest message, in bytes, that is sent eagerly; larger ones go by rendezvous (4096).
-    #[arg(short = 'S', long, value_name = "BYTES")]
+    #[arg(long, value_name = "BYTES")]
     pub eager_limit: Option<Size>,
 }
 

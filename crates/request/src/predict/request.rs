@@ -89,7 +89,8 @@ fn require_nonempty<T>(noise: Vec<T>) -> anyhow::Result<Vec<T>> {
 fn noise(args: &PredictArgs, options: &Options) -> anyhow::Result<Vec<NodeNoise>> {
     let scale = scale(options);
     let recorded = args.recordings.iter().map(|path| noise::open(path, scale));
-    let given = |path: &PathBuf| if path.is_dir() { noise::open(path, scale) } else { noise::model(path, scale) };
+    let given =
+        |path: &PathBuf| if path.is_dir() { noise::open(path, scale) } else { noise::model(path, scale) };
     let modelled = args.noise.iter().map(given);
     require_nonempty(recorded.chain(modelled).collect::<anyhow::Result<_>>()?)
 }

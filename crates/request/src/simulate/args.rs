@@ -10,8 +10,16 @@ use crate::messages::ProgressName;
 use crate::network::NetArgs;
 use crate::pattern::PatternArgs;
 
-/// The program to simulate, its network and its noise.
+/// The program to simulate, its network and its noise. The parameters of the network have LogGOPSim's single letters.
 #[derive(Debug, Args)]
+#[command(
+    mut_arg("latency", |arg| arg.short('L')),
+    mut_arg("overhead", |arg| arg.short('o')),
+    mut_arg("gap", |arg| arg.short('g')),
+    mut_arg("gap_per_byte", |arg| arg.short('G')),
+    mut_arg("overhead_per_byte", |arg| arg.short('O')),
+    mut_arg("eager_limit", |arg| arg.short('S'))
+)]
 pub struct SimulateArgs {
     /// The schedule to simulate, as GOAL text or in LogGOPSim's binary format, which is detected from the content.
     #[arg(value_name = "F.goal|F.bin", conflicts_with = "pattern")]
