@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 PACKAGE = Path(__file__).resolve().parent
-# What maturin installs beside the package.
+# What maturin installs in addition to the package.
 DATA = PACKAGE / "quell.data"
 
 
@@ -61,7 +61,7 @@ def in_package() -> Iterator[None]:
 
 
 def get_requires_for_build_wheel(config_settings: Mapping[str, Any] | None = None) -> list[str]:
-    """What the build of a wheel needs besides maturin."""
+    """What the build of a wheel needs in addition to maturin."""
     return maturin.get_requires_for_build_wheel(config_settings)
 
 

@@ -28,8 +28,8 @@ class Checkout(unittest.TestCase):
         (self.folder / "built").write_text("the command")
         cargo = self.folder / "cargo"
         lines = [json.dumps({"executable": built}) for built in (None, str(self.folder / "built"))]
-        said = "".join(f"echo '{line}'\n" for line in lines)
-        cargo.write_text(f'#!/bin/sh\necho "$@" >{self.folder}/asked\n{said}')
+        output = "".join(f"echo '{line}'\n" for line in lines)
+        cargo.write_text(f'#!/bin/sh\necho "$@" >{self.folder}/asked\n{output}')
         cargo.chmod(0o755)
         self.packed: list[tuple[Path, str]] = []
         self.maturin = types.ModuleType("maturin")
