@@ -52,7 +52,7 @@ def predict(
 
     Args:
         recordings: Recordings. Several are assigned to the nodes of one machine in turn.
-        noise: A synthetic noise model in TOML, instead of or in addition to recordings.
+        noise: A synthetic noise model in TOML, or one more recording, instead of or in addition to recordings.
         ranks: Numbers of ranks: a list (`16,256`) or a range that doubles (`16..2048`), with optional suffix `Ki` or
             `Mi` [default: 16..2048; for `study` and `report` 16..1Mi; for `advise` 4096].
         quantum: Length of a compute phase without noise.
@@ -77,7 +77,7 @@ def predict(
         within: The network among near ranks, such as those of a node: with `64=node.toml`, messages among each 64
             consecutive ranks take the network of that file, and all others that of ``net``. NET is all that ``net``
             takes. Repeat the option for more levels, as for sockets (`32=..`) and nodes (`64=..`). It replaces the
-            levels of a file. The single letters below do not change it.
+            levels of a file. The options below do not change it.
         latency: L: latency from the sender's CPU to the receiver's, in ns (1900).
         overhead: o: CPU overhead of each send and of each arrival, in ns (230).
         gap: g: gap between one message and the next on an interface, in ns (0).
@@ -153,12 +153,6 @@ def simulate(
     all_times: bool = False,
     net: str | None = None,
     within: Networks = (),
-    latency: Time | float | None = None,
-    overhead: Time | float | None = None,
-    gap: Time | float | None = None,
-    gap_per_byte: Time | float | None = None,
-    overhead_per_byte: Time | float | None = None,
-    eager_limit: Size | None = None,
     leave: int | None = None,
     without: Names = (),
     only: Names = (),
@@ -182,6 +176,12 @@ def simulate(
     optimizer: Time | None = None,
     blocks: Size | None = None,
     reduce_per_byte: Time | float | None = None,
+    latency: Time | float | None = None,
+    overhead: Time | float | None = None,
+    gap: Time | float | None = None,
+    gap_per_byte: Time | float | None = None,
+    overhead_per_byte: Time | float | None = None,
+    eager_limit: Size | None = None,
     progress: bool | None = None,
 ) -> Simulation:
     """Simulates a schedule or a named pattern under LogGOPS and noise: when each rank finishes.
@@ -215,14 +215,7 @@ def simulate(
         within: The network among near ranks, such as those of a node: with `64=node.toml`, messages among each 64
             consecutive ranks take the network of that file, and all others that of ``net``. NET is all that ``net``
             takes. Repeat the option for more levels, as for sockets (`32=..`) and nodes (`64=..`). It replaces the
-            levels of a file. The single letters below do not change it.
-        latency: L: latency from the sender's CPU to the receiver's, in ns (1900).
-        overhead: o: CPU overhead of each send and of each arrival, in ns (230).
-        gap: g: gap between one message and the next on an interface, in ns (0).
-        gap_per_byte: G: gap per byte, the time on the wire of each further byte, in ns; may be a fraction, as 0.04 (200
-            Gb/s) (0.092).
-        overhead_per_byte: O: CPU overhead of each further byte, in ns (0).
-        eager_limit: S: largest message, in bytes, that is sent eagerly; larger ones go by rendezvous (4096).
+            levels of a file. The options below do not change it.
         leave: Leave the first N CPUs of each node to the system: ranks run on the others, with the noise of those.
         without: Remove the source: `tick`, `steal`, `unattributed`, or a kind with a regular expression, as in
             `task:^kworker`, `irq:nvme`, `timer:CALLBACK` or `work:FUNCTION`.
@@ -247,6 +240,13 @@ def simulate(
         optimizer: Work of the optimizer at the end of a training step.
         blocks: Number of blocks of a sweep along the third dimension.
         reduce_per_byte: Work to combine received data with local data, in ns per byte.
+        latency: L: latency from the sender's CPU to the receiver's, in ns (1900).
+        overhead: o: CPU overhead of each send and of each arrival, in ns (230).
+        gap: g: gap between one message and the next on an interface, in ns (0).
+        gap_per_byte: G: gap per byte, the time on the wire of each further byte, in ns; may be a fraction, as 0.04 (200
+            Gb/s) (0.092).
+        overhead_per_byte: O: CPU overhead of each further byte, in ns (0).
+        eager_limit: S: largest message, in bytes, that is sent eagerly; larger ones go by rendezvous (4096).
         progress: Whether to show progress; by default on a terminal and in a notebook.
 
     Returns:
@@ -271,12 +271,6 @@ def simulate(
         ("all-times", "", all_times),
         ("net", "NAME|L=..,o=..", net),
         ("within", "RANKS=NET", within),
-        ("latency", "NS", latency),
-        ("overhead", "NS", overhead),
-        ("gap", "NS", gap),
-        ("gap-per-byte", "NS", gap_per_byte),
-        ("overhead-per-byte", "NS", overhead_per_byte),
-        ("eager-limit", "BYTES", eager_limit),
         ("leave", "N", leave),
         ("without", "SOURCE", without),
         ("only", "SOURCE", only),
@@ -300,6 +294,12 @@ def simulate(
         ("optimizer", "TIME", optimizer),
         ("blocks", "N", blocks),
         ("reduce-per-byte", "NS", reduce_per_byte),
+        ("latency", "NS", latency),
+        ("overhead", "NS", overhead),
+        ("gap", "NS", gap),
+        ("gap-per-byte", "NS", gap_per_byte),
+        ("overhead-per-byte", "NS", overhead_per_byte),
+        ("eager-limit", "BYTES", eager_limit),
     ]
     text = ask("simulate", options, [] if schedule is None else [schedule], progress)
     return Simulation(text)
@@ -389,7 +389,7 @@ def track(
         within: The network among near ranks, such as those of a node: with `64=node.toml`, messages among each 64
             consecutive ranks take the network of that file, and all others that of ``net``. NET is all that ``net``
             takes. Repeat the option for more levels, as for sockets (`32=..`) and nodes (`64=..`). It replaces the
-            levels of a file. The single letters below do not change it.
+            levels of a file. The options below do not change it.
         latency: L: latency from the sender's CPU to the receiver's, in ns (1900).
         overhead: o: CPU overhead of each send and of each arrival, in ns (230).
         gap: g: gap between one message and the next on an interface, in ns (0).
