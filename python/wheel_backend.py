@@ -40,23 +40,21 @@ def command(arguments: list[str]) -> Path:
 def with_command(settings: Mapping[str, Any] | None) -> Iterator[None]:
     """Has the command where maturin packs it, in the package's folder."""
     built = command(maturin.get_maturin_pep517_args(settings))
-    (DATA / "scripts").mkdir(parents=True)
-    try:
+    with in_package():
         shutil.copy2(built, DATA / "scripts/quell")
-        with in_package():
-            yield
-    finally:
-        shutil.rmtree(DATA)
+        yield
 
 
 @contextlib.contextmanager
 def in_package() -> Iterator[None]:
-    """In the package's folder, whose pyproject.toml maturin reads."""
+    """In the package's folder, whose pyproject.toml maturin reads, with the folder that it names."""
     before = Path.cwd()
     os.chdir(PACKAGE)
+    (DATA / "scripts").mkdir(parents=True)
     try:
         yield
     finally:
+        shutil.rmtree(DATA)
         os.chdir(before)
 
 

@@ -192,7 +192,7 @@ fn densities(comparison: &Comparison) -> String {
     let ends = (densities.log10_ns.first(), densities.log10_ns.last());
     let (Some(&low), Some(&high)) = ends else { return String::new() };
     let x = Scale::log(low, high, plots::decade);
-    let y = Scale::linear(0.0, most, |value| format!("{value:.2}"));
+    let y = Scale::linear(most, |value| format!("{value:.2}"));
     let lines = [series("a", &densities.a), series("b", &densities.b)];
     format!(
         "\n{}",

@@ -18,6 +18,9 @@ pub struct Series {
     pub line: bool,
 }
 
+/// Maximum number of steps of a linear axis.
+const MOST_STEPS: f64 = 5.0;
+
 /// An axis: its range, and labels at equal distances from one end to the other.
 #[derive(Debug)]
 pub struct Scale {
@@ -26,11 +29,21 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// A linear axis with five labels.
-    pub fn linear(low: f64, high: f64, label: impl Fn(f64) -> String) -> Self {
-        let high = if high > low { high } else { low + 1.0 };
-        let labels = (0..5).map(|i| label(low + (high - low) * f64::from(i) / 4.0)).collect();
-        Self { bounds: [low, high], labels }
+    /// A linear axis from zero, with a label at each multiple of a round step.
+    pub fn linear(high: f64, label: impl Fn(f64) -> String) -> Self {
+        let high = if high > 0.0 && high.is_finite() { high } else { 1.0 };
+        let rough = high / MOST_STEPS;
+        let power = 10f64.powf(rough.log10().floor());
+        let step = [1.0, 2.0, 5.0].map(|digit| digit * power).into_iter().find(|step| *step >= rough);
+        let step = step.unwrap_or(10.0 * power);
+        let steps = (high / step).ceil().clamp(1.0, MOST_STEPS) as u32;
+        let labels = (0..=steps).map(|i| label(step * f64::from(i))).collect();
+        Self { bounds: [0.0, step * f64::from(steps)], labels }
+    }
+
+    /// A linear axis of whole numbers from zero.
+    pub fn whole(high: u32) -> Self {
+        Self::linear(f64::from(high).max(MOST_STEPS), |value| format!("{value:.0}"))
     }
 
     /// A logarithmic axis in whole steps, each with its label.
@@ -47,7 +60,15 @@ impl Scale {
 
 /// The label of a decade on a logarithmic axis of durations: `1us`.
 pub fn decade(log10_ns: f64) -> String {
-    Nanos::from_nanos_f64(10f64.powf(log10_ns)).map_or_else(String::new, |time| time.to_string())
+    time(10f64.powf(log10_ns))
+}
+
+/// The label of a time.
+pub fn time(ns: f64) -> String {
+    if ns == 0.0 {
+        return "0".to_owned();
+    }
+    Nanos::from_nanos_f64(ns.round()).map_or_else(String::new, |time| time.to_string())
 }
 
 /// Draws a chart of `width` columns as text.
@@ -121,9 +142,28 @@ mod tests {
 
     #[test]
     fn no_data_and_odd_ranges_draw_an_empty_plot() {
-        let flat = Scale::linear(3.0, 3.0, |v| v.to_string());
+        let flat = Scale::linear(0.0, |v| v.to_string());
         let log = Scale::log(2.0, 2.0, decade);
         assert!(chart("t", 40, 6, &flat, &log, &[]).starts_with('t'));
         assert_eq!(bars("t", 40, &[]), "t\n");
+    }
+
+    #[test]
+    fn linear_axes_have_round_labels_and_hold_their_data() {
+        for (high, labels) in [
+            (1.0, "0 0.2 0.4 0.6 0.8 1"),
+            (7.0, "0 2 4 6 8"),
+            (60.0, "0 20 40 60"),
+            (1457.2, "0 500 1000 1500"),
+        ] {
+            let scale = Scale::linear(high, |value| ((value * 1e6).round() / 1e6).to_string());
+            assert_eq!(scale.labels.join(" "), labels);
+            assert!(scale.bounds[1] >= high);
+        }
+        assert_eq!(Scale::whole(7).labels, ["0", "2", "4", "6", "8"]);
+        assert_eq!(Scale::whole(3).labels, ["0", "1", "2", "3", "4", "5"]);
+        for high in [f64::NAN, f64::INFINITY, f64::MIN_POSITIVE, 1e300] {
+            assert!(Scale::linear(high, |value| value.to_string()).labels.len() <= 6);
+        }
     }
 }

@@ -9,6 +9,9 @@ use super::table::time;
 use super::warnings;
 use crate::printer::{one_line, width};
 
+/// Slowdowns of which the largest is this many times the smallest are drawn in decades.
+const LOG_FROM: f64 = 100.0;
+
 /// `predict`: the curve as a plot and a table, and up to how many ranks the trace supports it.
 pub fn curve(prediction: &Prediction) -> String {
     let mut text = format!(
@@ -41,15 +44,29 @@ pub fn curve(prediction: &Prediction) -> String {
     };
     let points = &prediction.points;
     let end = |i: usize, at: usize| points[i].ci95_percent.map_or(points[i].slowdown_percent, |ci| ci[at]);
+    let drawn: Vec<f64> =
+        (0..points.len()).flat_map(|i| [points[i].slowdown_percent, end(i, 0), end(i, 1)]).collect();
+    let (y, place) = slowdown_axis(&drawn);
     let series = [
-        line("slowdown", &|i| points[i].slowdown_percent),
-        line("95 % interval", &|i| end(i, 0)),
-        line("", &|i| end(i, 1)),
+        line("slowdown", &|i| place(points[i].slowdown_percent)),
+        line("95 % interval", &|i| place(end(i, 0))),
+        line("", &|i| place(end(i, 1))),
     ];
-    let most = (0..points.len()).map(|i| end(i, 1)).fold(0.0, f64::max);
     let x = Scale::log(log2(points[0].ranks), log2(points[points.len() - 1].ranks), ranks_label);
-    let y = Scale::linear(0.0, most, |percent| format!("{percent:.1}%"));
     text + "\n" + &plots::chart("Slowdown over ranks", width(), 14, &x, &y, &series[..])
+}
+
+/// The axis of slowdowns in percent, and the place of each on it: in decades if they span several.
+fn slowdown_axis(drawn: &[f64]) -> (Scale, impl Fn(f64) -> f64) {
+    let most = drawn.iter().copied().fold(0.0, f64::max);
+    let least = drawn.iter().copied().filter(|percent| *percent > 0.0).fold(most, f64::min);
+    let is_log = least > 0.0 && most / least >= LOG_FROM;
+    let percent = |value: f64| format!("{}%", (value * 1e6).round() / 1e6);
+    let axis = match is_log {
+        true => Scale::log(least.log10(), most.log10(), |log10| percent(10f64.powf(log10))),
+        false => Scale::linear(most, percent),
+    };
+    (axis, move |percent: f64| if is_log { percent.max(least).log10() } else { percent })
 }
 
 /// The label of a power of two: `16`, `4Ki`, `1Mi`.

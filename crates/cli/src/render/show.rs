@@ -158,7 +158,7 @@ fn time_line(trace: &Trace) -> String {
     if points.is_empty() {
         return format!("CPU {}: no detours\n", trace.cpu);
     }
-    let x = Scale::linear(0.0, trace.span.length().as_secs_f64(), |s| format!("{s:.1}s"));
+    let x = Scale::linear(trace.span.length().as_secs_f64(), |s| plots::time(1e9 * s));
     let y = Scale::log(low, high, plots::decade);
     let series = Series { name: String::new(), points, line: false };
     plots::chart(&format!("Detours over time, CPU {}", trace.cpu), width(), 14, &x, &y, &[series])

@@ -206,8 +206,8 @@ fn plot(ranks: &[TrackedRank]) -> String {
         Series { name: "local".into(), points: points(|rank| rank.local_ns), line: false },
     ];
     let last = ranks.iter().map(|rank| rank.rank).max().unwrap_or(0);
-    let x = Scale::linear(0.0, f64::from(last), |rank| format!("{rank:.0}"));
-    let y = Scale::linear(0.0, most as f64, |ns| time(ns.round()));
+    let x = Scale::whole(last);
+    let y = Scale::linear(most as f64, |ns| time(ns.round()));
     format!("\n{}", plots::chart("Noise by rank", width(), 12, &x, &y, &series))
 }
 
