@@ -340,12 +340,22 @@ pub(crate) fn clock(node: &NodeNoise) -> Result<Node, PredictError> {
 
 /// The chains of each job.
 fn run_all(program: &Program, jobs: &[Job], tick: Tick<'_>) -> Result<Vec<Vec<Run>>, PredictError> {
-    let run = |job| {
-        let run = program.run_chains(job)?;
+    // With all nodes at one place, one run stands for those of more ranks.
+    let key = |job: &Job| Job { ranks: job.ranks.min(program.distinct_ranks()), ..*job };
+    let same = |job: &Job| jobs.iter().position(|first| key(first) == key(job));
+    let is_first = |at: usize| same(&jobs[at]) == Some(at);
+    let run = |(at, job): (usize, &Job)| {
+        let run =
+            (job.sync != SyncMode::Phase || is_first(at)).then(|| program.run_chains(job)).transpose()?;
         tick()?;
         Ok(run)
     };
-    jobs.par_iter().map(run).collect()
+    let runs: Vec<Option<Vec<Run>>> =
+        jobs.par_iter().enumerate().map(run).collect::<Result<_, PredictError>>()?;
+    let of = |(job, run): (&Job, &Option<Vec<Run>>)| {
+        run.clone().or_else(|| runs[same(job)?].clone()).unwrap_or_default()
+    };
+    Ok(jobs.iter().zip(&runs).map(of).collect())
 }
 
 /// Approximate CPU time of a prediction, in nanoseconds: estimated from counts.

@@ -244,6 +244,12 @@ impl Program {
         Self { common: Some(common), ..self }
     }
 
+    /// Number of ranks that fill a node of each kind. With all nodes at one place ([`SyncMode::Phase`]), more ranks change no phase.
+    pub fn distinct_ranks(&self) -> u64 {
+        let cpus: usize = self.paces.iter().map(Pace::cpus).sum();
+        cpus.max(self.common.as_ref().map_or(0, |common| common.clocks().len())) as u64
+    }
+
     /// Runs a job. Its phases are split over up to eight chains that start at different places and run in parallel; with
     /// drift they run in one chain, because drift grows with time.
     ///

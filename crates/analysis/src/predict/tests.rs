@@ -30,6 +30,32 @@ fn scales_of_few_ranks_run_more_phases() {
 }
 
 #[test]
+fn scales_in_one_phase_are_as_when_they_are_run_alone() {
+    let two_cpus = |mut made: NodeNoise| {
+        let other = node(100_000, 70).traces.remove(0);
+        made.traces.push(Trace { cpu: Cpu(1), ..other });
+        made
+    };
+    let nodes = [two_cpus(node(100_000, 100)), node(90_000, 30)];
+    let points = |ranks: Vec<u64>, sync| {
+        let options = Options {
+            quantum: Nanos::from_nanos(500),
+            sync,
+            phases: 200,
+            rank_phases: 2_000,
+            replicates: 5,
+            ..Options::new(ranks)
+        };
+        predict(&nodes, &options, &|_, _| ControlFlow::Continue(())).unwrap().points
+    };
+    for sync in [SyncMode::None, SyncMode::Phase] {
+        let ranks = [1, 2, 3, 4, 5, 64, 1_000];
+        let alone: Vec<_> = ranks.iter().flat_map(|&one| points(vec![one], sync)).collect();
+        assert_eq!(points(ranks.into(), sync), alone, "{sync:?}");
+    }
+}
+
+#[test]
 fn a_quantum_may_be_as_long_as_the_trace() {
     let check = |span, detours| check_span(&node(span, detours), Nanos::from_nanos(1_000));
     assert_eq!(check(1_000, 1), Ok(()));
