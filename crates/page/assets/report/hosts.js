@@ -30,6 +30,9 @@ function hostName(row) {
     return host && host !== name ? `${clean(host)} (${clean(name)})` : clean(name);
 }
 
+/** The first column of every table of hosts. */
+const HOST_COLUMN = { head: "Host", left: true, kind: () => "name", text: hostName };
+
 /** The conclusion about the hosts in a sentence. */
 function verdictOfHosts(hosts, fleet) {
     const unlike = records(fleet?.unlike);
@@ -128,7 +131,7 @@ function unlikeSection(fleet) {
             .map((why) => ({ ...row, ...why })),
     );
     const columns = [
-        { head: "Host", left: true, kind: () => "name", text: hostName },
+        HOST_COLUMN,
         { head: "Source", left: true, kind: () => "name", text: (row) => clean(row.source) },
         {
             head: "Lost time %",
@@ -165,7 +168,7 @@ function fleetCostSection(cost) {
             : null,
         table(
             "The slowest hosts, when all run one job.",
-            [{ head: "Host", left: true, kind: () => "name", text: hostName }, ...columnsOf("fleet_slowest")],
+            [HOST_COLUMN, ...columnsOf("fleet_slowest")],
             records(cost.slowest),
         ),
     );
@@ -211,7 +214,7 @@ function eachHostSection(hosts) {
     const shown = rows.slice(0, MOST_HOST_ROWS);
     const events = (field, show) => made((row) => record(row.events)?.[field], show);
     const columns = [
-        { head: "Host", left: true, kind: () => "name", text: hostName },
+        HOST_COLUMN,
         { head: "Noise %", ...made((row) => row.overhead_percent, (percent) => fixed(percent, 4)) },
         {
             head: "Worst CPU %",

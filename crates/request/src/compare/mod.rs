@@ -6,7 +6,7 @@ use std::path::Path;
 
 use quell_analysis::Warning;
 use quell_analysis::compare::{self, Comparison, Options, Side};
-use quell_recording::{Method, Recording, formats};
+use quell_recording::{Method, Recording};
 
 pub use args::CompareArgs;
 
@@ -51,7 +51,7 @@ fn warnings(before: &Recording, after: &Recording) -> Vec<Warning> {
 }
 
 fn open(path: &Path) -> anyhow::Result<Recording> {
-    let recording = if path.is_file() { formats::import(path)? } else { Recording::open(path)? };
+    let recording = noise::recording(path)?;
     if recording.manifest.method != Method::Detour {
         anyhow::bail!(
             "{} holds {}; only detours can be compared",

@@ -29,11 +29,17 @@ pub struct ModelScale {
 pub fn open(path: &Path, scale: ModelScale) -> anyhow::Result<NodeNoise> {
     if path.extension().is_some_and(|extension| extension == "toml") {
         model(path, scale)
-    } else if path.is_file() {
-        from_recording(&formats::import(path)?)
     } else {
-        from_recording(&Recording::open(path)?)
+        from_recording(&recording(path)?)
     }
+}
+
+/// Opens a recording, or imports another tool's file.
+///
+/// # Errors
+/// If it cannot be read.
+pub fn recording(path: &Path) -> Result<Recording, quell_recording::Error> {
+    if path.is_file() { formats::import(path) } else { Recording::open(path) }
 }
 
 /// As [`open`], with the sources, and with the host that it was recorded on. A file with the extension `.toml` is a model.
@@ -48,7 +54,7 @@ pub fn attributed(path: &Path, scale: ModelScale) -> anyhow::Result<(AttributedN
         let node = AttributedNoise::from_model(&name, &model, quantum, ranks, seed);
         return Ok((node.with_context(|| path.display().to_string())?, None));
     }
-    let recording = if path.is_file() { formats::import(path)? } else { Recording::open(path)? };
+    let recording = recording(path)?;
     Ok((sources_of(JoinedRecording::new(&recording))?, recording.manifest.host.clone()))
 }
 

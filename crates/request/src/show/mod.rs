@@ -11,12 +11,12 @@ use quell_analysis::fleet::hosts::{Hosts, OneHost, hosts, one_host, one_of_many}
 use quell_analysis::fleet::{FEWEST_NODES, FleetJob, NodeSummary, Unread, fleet};
 use quell_analysis::overview::{Overview, overview};
 use quell_analysis::{Progress, Stopped};
-use quell_recording::{Recording, formats};
+use quell_recording::Recording;
 use rayon::prelude::*;
 
 pub use args::{By, ShowArgs};
 
-use crate::Usage;
+use crate::{Usage, noise};
 
 /// Above this number of recordings, sources are summed up over the whole recordings: joining each with its detours would take minutes.
 const MANY: usize = 64;
@@ -50,14 +50,9 @@ pub fn shown(args: &ShowArgs, warn: &mut dyn FnMut(&str), progress: Progress<'_>
             run.display()
         );
     }
-    let recording = open(path)?;
+    let recording = noise::recording(path)?;
     let (overview, attribution) = (overview(&recording), attribution(&recording));
     Ok(Shown::One(Box::new((recording, overview, attribution))))
-}
-
-/// Opens a recording, or imports another tool's file.
-fn open(path: &Path) -> anyhow::Result<Recording> {
-    Ok(if path.is_file() { formats::import(path)? } else { Recording::open(path)? })
 }
 
 /// Recordings that are summarized together.
@@ -80,7 +75,7 @@ impl Several {
             if within.is_empty() && given.len() > 1 {
                 if !path.is_file() && !path.join("manifest.json").is_file() {
                     // What is named must be there; what lies in a folder may be left out.
-                    open(path)?;
+                    noise::recording(path)?;
                 }
                 paths.push(path.clone());
             }
@@ -169,11 +164,9 @@ pub fn read_all<T: Send>(
     let done = AtomicU64::new(0);
     let one = |path: &PathBuf| {
         let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
-        let read = open(path).map(|recording| sum_up(&recording));
+        let read = noise::recording(path).map(|recording| sum_up(&recording));
         match progress(done.fetch_add(1, Ordering::Relaxed) + 1, paths.len() as u64) {
-            ControlFlow::Continue(()) => {
-                Ok(read.map_err(|error| Unread { name, reason: format!("{error:#}") }))
-            }
+            ControlFlow::Continue(()) => Ok(read.map_err(|error| Unread { name, reason: error.to_string() })),
             ControlFlow::Break(()) => Err(Stopped),
         }
     };
