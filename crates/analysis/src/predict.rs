@@ -31,7 +31,7 @@ pub use messages::Messages;
 pub(crate) use messages::culprits_of_messages;
 pub use noise::NodeNoise;
 pub(crate) use noise::WINDOWS_PER_RANK;
-pub(crate) use resample::Blocks;
+pub(crate) use resample::Redraw;
 pub(crate) use sample::{Difference, Sample};
 
 /// Default number of resampled runs per point.
@@ -46,6 +46,15 @@ const NS_OF_EFFORT: u64 = 300;
 const ALIKE: u64 = 4;
 /// Maximum cost of one replicate.
 const EFFORT_OF_ONE: u64 = 100_000_000;
+/// Maximum number of detours of the traces of replicates that run at the same time: some 100 bytes of memory each.
+const MOST_TOGETHER: u64 = 10_000_000;
+/// Where the number of phases is not asked for: maximum number of phases of all ranks together for each window of the traces, of which
+/// there is one per quantum and CPU. More would tell no more than the traces do: chance adds a tenth to the variance that they leave open.
+const PHASES_PER_WINDOW: u64 = 10;
+/// The same of a replicate. Chance adds a half to the variance, and is taken out of the interval.
+const REPLICATED_PER_WINDOW: u64 = 2;
+/// Minimum number of phases of a replicate: those of two chains, which tell what chance adds.
+const FEWEST_PHASES: u64 = 100;
 
 /// The options of a prediction.
 #[derive(Clone, Debug, PartialEq)]
@@ -58,8 +67,8 @@ pub struct Options {
     pub sync: SyncMode,
     /// Number of phases per scale.
     pub phases: u64,
-    /// Scales of few ranks run more phases, until all their ranks together have run this many: a rare detour seldom strikes
-    /// few ranks. 0 for [`Self::phases`] at every scale. Without messages only.
+    /// Scales of few ranks run more phases, until all their ranks together have run this many, or ten times the quanta that the traces
+    /// hold: a rare detour seldom strikes few ranks. 0 for [`Self::phases`] at every scale. Without messages only.
     pub rank_phases: u64,
     /// With messages: the divisor of the effort per scale that a single prediction may spend. 1 for the full effort.
     pub effort_divisor: u64,
@@ -87,12 +96,21 @@ impl Options {
         }
     }
 
-    /// One job per scale.
-    pub(crate) fn jobs(&self) -> Result<Vec<Job>, PredictError> {
-        // Where all nodes are at one place, more ranks are no more draws.
-        let draws =
-            |ranks: u64| if self.sync == SyncMode::None { ranks.max(1) } else { ranks.clamp(1, ALIKE) };
-        let phases = |ranks: u64| self.phases.max(self.rank_phases / draws(ranks));
+    /// Number of ranks that draw a phase on their own: where all nodes are at one place, more ranks are no more draws.
+    fn draws(&self, ranks: u64) -> u64 {
+        if self.sync == SyncMode::None { ranks.max(1) } else { ranks.clamp(1, ALIKE) }
+    }
+
+    /// Number of phases of all ranks together that scales of few ranks run at least: no more than so many for each window of the traces.
+    fn rank_phases(&self, nodes: &[NodeNoise], per_window: u64) -> u64 {
+        let windows = nodes.iter().map(|node| node.windows(self.quantum)).fold(0, u64::saturating_add);
+        self.rank_phases.min(windows.saturating_mul(per_window))
+    }
+
+    /// One job per scale, on these nodes.
+    pub(crate) fn jobs(&self, nodes: &[NodeNoise]) -> Result<Vec<Job>, PredictError> {
+        let rank_phases = self.rank_phases(nodes, PHASES_PER_WINDOW);
+        let phases = |ranks: u64| self.phases.max(rank_phases / self.draws(ranks));
         let job = |&ranks| Job { ranks, phases: phases(ranks), sync: self.sync, seed: self.seed };
         let jobs: Vec<Job> = self.ranks.iter().map(job).collect();
         if jobs.is_empty() {
@@ -100,6 +118,16 @@ impl Options {
         }
         jobs.iter().try_for_each(Job::check)?;
         Ok(jobs)
+    }
+
+    /// The jobs of a replicate: with fewer phases where more would only tell more exactly what the traces leave open.
+    fn replicated(&self, nodes: &[NodeNoise], jobs: &[Job]) -> Vec<Job> {
+        let rank_phases = self.rank_phases(nodes, REPLICATED_PER_WINDOW);
+        let phases = |job: &Job| job.phases.min((rank_phases / self.draws(job.ranks)).max(FEWEST_PHASES));
+        // Of a run in one chain nothing tells what chance adds.
+        let is_shorter = |job: &Job| self.rank_phases > 0 && !job.drifts();
+        let of = |job: &Job| Job { phases: if is_shorter(job) { phases(job) } else { job.phases }, ..*job };
+        jobs.iter().map(of).collect()
     }
 }
 
@@ -238,7 +266,7 @@ pub(crate) fn sample(
     progress: Progress<'_>,
 ) -> Result<(Prediction, Vec<Sample>), PredictError> {
     let JobNoise { nodes, common, .. } = noise;
-    let jobs = options.jobs()?;
+    let jobs = options.jobs(nodes)?;
     nodes.iter().try_for_each(|node| check_span(node, options.quantum))?;
     if let Some(messages) = &options.messages {
         return match common {
@@ -247,7 +275,8 @@ pub(crate) fn sample(
         };
     }
     let program = program(clocks(nodes)?, common.map(clock).transpose()?, options.quantum)?;
-    let affordable = affordable_replicates(nodes, &jobs, options.replicates);
+    let replicated = options.replicated(nodes, &jobs);
+    let affordable = affordable_replicates(nodes, &replicated, options.replicates);
     let total = jobs.len() as u64 * (affordable + 1);
     let done = AtomicU64::new(0);
     let tick = || match progress(done.fetch_add(1, Ordering::Relaxed) + 1, total) {
@@ -257,16 +286,15 @@ pub(crate) fn sample(
 
     let chains = run_all(&program, &jobs, &tick)?;
     drop(program);
-    let mut replicates = Vec::new();
-    for number in 0..affordable {
-        replicates.push(replicate(noise, options, &jobs, number, &tick)?);
-    }
+    let replicates = replicates(noise, options, &replicated, affordable, &tick)?;
     let silent_ns = options.quantum.as_nanos() as f64;
     let runs: Vec<Run> = chains.iter().map(|chains| Run::average(chains)).collect();
     let of_scale = |(scale, chains): (usize, &Vec<Run>)| {
         let means = |chains: &[Run]| chains.iter().map(Run::mean_ns).collect();
         let resampled = replicates.iter().map(|scales| Some(means(&scales.as_ref()?[scale])));
-        Sample { silent_ns, recorded_ns: means(chains), resampled_ns: resampled.collect(), longer: 1.0 }
+        let chain = |job: &Job| job.phases as f64 / job.chains() as f64;
+        let longer = chain(&replicated[scale]) / chain(&jobs[scale]);
+        Sample { silent_ns, recorded_ns: means(chains), resampled_ns: resampled.collect(), longer }
     };
     let samples: Vec<Sample> = chains.iter().enumerate().map(of_scale).collect();
     let replicates = replicates.iter().flatten().count() as u64;
@@ -295,29 +323,44 @@ fn program(nodes: Vec<Node>, common: Option<Node>, quantum: Nanos) -> Result<Pro
 /// Called when a run is done; fails if that stops the prediction.
 type Tick<'a> = &'a (dyn Fn() -> Result<(), PredictError> + Sync);
 
+/// The chains of the resampled runs, as many together as memory bears.
+fn replicates(
+    noise: JobNoise<'_>,
+    options: &Options,
+    jobs: &[Job],
+    count: u64,
+    tick: Tick<'_>,
+) -> Result<Vec<Option<Vec<Vec<Run>>>>, PredictError> {
+    if count == 0 {
+        return Ok(Vec::new());
+    }
+    let redraw = Redraw::new(noise, options.quantum)?;
+    let detours: u64 = noise.nodes.iter().map(NodeNoise::detours).sum();
+    let together = (MOST_TOGETHER / detours.max(1)).clamp(1, count);
+    let mut all = Vec::new();
+    for first in (0..count).step_by(together as usize) {
+        let some = first..count.min(first + together);
+        let made = some.into_par_iter().map(|number| replicate(&redraw, options, jobs, number, tick));
+        all.append(&mut made.collect::<Result<Vec<_>, _>>()?);
+    }
+    Ok(all)
+}
+
 /// The chains of one resampled run of every scale; `None` if the draw left no useful time at all.
 fn replicate(
-    noise: JobNoise<'_>,
+    redraw: &Redraw,
     options: &Options,
     jobs: &[Job],
     number: u64,
     tick: Tick<'_>,
 ) -> Result<Option<Vec<Vec<Run>>>, PredictError> {
-    let anew = |(source, node): (usize, &NodeNoise)| {
-        let blocks = Blocks::from_node(node, options.quantum)?;
-        let draws = Draws::new(options.seed, &[stream::BLOCKS, number, source as u64]);
-        Node::new(&blocks.resample(node, noise.recorded.get(source).unwrap_or(node), &draws))
-    };
-    // The common noise was part of the first node, so it uses the same blocks.
-    let common = noise.common.map(|common| anew((0, common))).transpose();
-    let resampled = noise.nodes.par_iter().enumerate().map(anew).collect::<Result<Vec<_>, _>>();
-    let (Ok(resampled), Ok(common)) = (resampled, common) else {
+    let Some((nodes, common)) = redraw.draw(options.seed, number) else {
         jobs.iter().try_for_each(|_| tick())?;
         return Ok(None);
     };
     let seed = Draws::new(options.seed, &[stream::SEEDS]).at(number);
     let jobs: Vec<Job> = jobs.iter().map(|job| Job { seed, ..*job }).collect();
-    Ok(Some(run_all(&program(resampled, common, options.quantum)?, &jobs, tick)?))
+    Ok(Some(run_all(&program(nodes, common, options.quantum)?, &jobs, tick)?))
 }
 
 /// The names of the random streams under the prediction's seed, different from those of the simulator.
@@ -363,12 +406,14 @@ fn run_all(program: &Program, jobs: &[Job], tick: Tick<'_>) -> Result<Vec<Vec<Ru
 /// # Errors
 /// As [`predict`], for options out of bounds.
 pub fn cost_ns(nodes: &[NodeNoise], options: &Options) -> Result<u64, PredictError> {
-    let jobs = options.jobs()?;
+    let jobs = options.jobs(nodes)?;
     match &options.messages {
         Some(messages) => messages::cost_ns(nodes, options, messages),
         None => {
-            let replicates = affordable_replicates(nodes, &jobs, options.replicates);
-            Ok(effort(nodes, &jobs).saturating_mul(replicates + 1).saturating_mul(NS_OF_EFFORT))
+            let replicated = options.replicated(nodes, &jobs);
+            let replicates = affordable_replicates(nodes, &replicated, options.replicates);
+            let all = effort(nodes, &replicated).saturating_mul(replicates);
+            Ok(effort(nodes, &jobs).saturating_add(all).saturating_mul(NS_OF_EFFORT))
         }
     }
 }

@@ -11,6 +11,9 @@ pub(crate) struct Sorted {
     below_bucket: Vec<u32>,
 }
 
+/// Number of keys that are compared faster than a search takes to branch.
+const FEW: usize = 4;
+
 impl Sorted {
     /// Indexes ascending keys, fewer than 2³² of them.
     pub(crate) fn new(keys: Vec<u64>) -> Self {
@@ -29,28 +32,41 @@ impl Sorted {
         Self { keys, shift, below_bucket }
     }
 
-    /// Sorts keys of any order and drops duplicates; for evenly distributed keys in linear time.
+    /// Sorts fewer than 2³² keys of any order and drops duplicates; for evenly distributed keys in linear time.
     pub(crate) fn from_any_order(keys: &[u64]) -> Self {
         let top = keys.iter().copied().max().unwrap_or(0);
         let shift = (0..63).find(|shift| top >> shift <= keys.len() as u64).unwrap_or(63);
         let bucket = |key: u64| (key >> shift) as usize;
-        // Where the next key of each bucket goes; after all keys were placed, where the bucket ends.
-        let mut ends = vec![0; bucket(top) + 2];
-        keys.iter().for_each(|&key| ends[bucket(key) + 1] += 1);
-        (1..ends.len()).for_each(|b| ends[b] += ends[b - 1]);
+        let mut below_bucket = vec![0u32; bucket(top) + 2];
+        keys.iter().for_each(|&key| below_bucket[bucket(key) + 1] += 1);
+        (1..below_bucket.len()).for_each(|b| below_bucket[b] += below_bucket[b - 1]);
+        // Where the next key of each bucket goes.
+        let mut next = below_bucket.clone();
         let mut sorted = vec![0; keys.len()];
         for &key in keys {
-            let place = &mut ends[bucket(key)];
-            sorted[*place] = key;
+            let place = &mut next[bucket(key)];
+            sorted[*place as usize] = key;
             *place += 1;
         }
-        let mut first = 0;
-        for end in ends {
-            sorted[first..end].sort_unstable();
-            first = end;
+        let mut kept = 0;
+        for bucket in 0..below_bucket.len() - 1 {
+            let (first, end) = (below_bucket[bucket] as usize, below_bucket[bucket + 1] as usize);
+            below_bucket[bucket] = kept as u32;
+            if end - first > 1 {
+                sorted[first..end].sort_unstable();
+            }
+            for at in first..end {
+                if kept == 0 || sorted[kept - 1] != sorted[at] {
+                    sorted[kept] = sorted[at];
+                    kept += 1;
+                }
+            }
         }
-        sorted.dedup();
-        Self::new(sorted)
+        if let Some(all) = below_bucket.last_mut() {
+            *all = kept as u32;
+        }
+        sorted.truncate(kept);
+        Self { keys: sorted, shift, below_bucket }
     }
 
     /// Number of keys below `value`.
@@ -60,6 +76,12 @@ impl Sorted {
             return self.keys.len();
         };
         let (first, end) = (first as usize, end as usize);
+        // Keys of later buckets are not below the value, so that a few can be compared without a branch.
+        if end - first <= FEW
+            && let Some(few) = self.keys.get(first..first + FEW)
+        {
+            return first + few.iter().map(|&key| usize::from(key < value)).sum::<usize>();
+        }
         first + self.keys[first..end].partition_point(|&key| key < value)
     }
 
@@ -80,6 +102,9 @@ mod tests {
         ) {
             let sorted = Sorted::from_any_order(&keys);
             let expected: std::collections::BTreeSet<u64> = keys.into_iter().collect();
+            for value in expected.iter().copied().chain([0, 7, u64::MAX]) {
+                prop_assert_eq!(sorted.below(value), expected.range(..value).count());
+            }
             prop_assert_eq!(sorted.keys(), expected.into_iter().collect::<Vec<u64>>());
         }
 

@@ -136,11 +136,14 @@ impl Cells {
 
     /// The power at the frequency plus `offset`.
     fn power(&self, offset: f64) -> f64 {
-        let turn = TAU * offset * self.length;
-        let (re, im) = self.sums.iter().enumerate().fold((0.0, 0.0), |(re, im), (i, z)| {
-            let (sin, cos) = (turn * i as f64).sin_cos();
-            (re + z.0 * cos + z.1 * sin, im + z.1 * cos - z.0 * sin)
-        });
+        let (turn_sin, turn_cos) = (TAU * offset * self.length).sin_cos();
+        // Each cell is turned on from the one before it: a sine for each would take most of the time of an analysis.
+        let (mut sin, mut cos, mut re, mut im) = (0.0, 1.0, 0.0, 0.0);
+        for z in &self.sums {
+            re += z.0 * cos + z.1 * sin;
+            im += z.1 * cos - z.0 * sin;
+            (sin, cos) = (sin * turn_cos + cos * turn_sin, cos * turn_cos - sin * turn_sin);
+        }
         re * re + im * im
     }
 

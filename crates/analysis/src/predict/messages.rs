@@ -16,7 +16,7 @@ use crate::stats::mean;
 
 use super::assemble::{self, Resampled, Support};
 use super::interval;
-use super::resample::Blocks;
+use super::resample::Redraw;
 use super::{JobNoise, NodeNoise, Options, Point, PredictError, Prediction, Sample, stream};
 
 /// The messages that end each phase.
@@ -396,9 +396,10 @@ fn resample(
     let tried = scales.iter().filter_map(|scale| Some(scale.resampled.as_ref()?.count)).max().unwrap_or(0);
     let mut means = vec![Vec::new(); scales.len()];
     let mut done = 0;
+    let redraw = Redraw::new(noise, engine.options.quantum)?;
     let numbers: Vec<u64> = (0..tried).collect();
     for some in numbers.chunks(rayon::current_num_threads().min(MOST_TRACES)) {
-        let found = some.par_iter().map(|&number| replicate(noise, scales, engine, number));
+        let found = some.par_iter().map(|&number| replicate(&redraw, scales, engine, number));
         for (number, found) in some.iter().zip(found.collect::<Result<Vec<_>, _>>()?) {
             done += u64::from(found.is_some());
             let of_scales = means.iter_mut().zip(scales).enumerate();
@@ -412,18 +413,12 @@ fn resample(
 
 /// The mean phase of each scale's run on the resampled trace with this number, if it has one; `None` if the draw left no useful time at all.
 fn replicate(
-    noise: JobNoise<'_>,
+    redraw: &Redraw,
     scales: &[Scale],
     engine: &Engine<'_>,
     number: u64,
 ) -> Result<Option<Vec<Option<f64>>>, PredictError> {
-    let options = engine.options;
-    let anew = noise.nodes.par_iter().enumerate().map(|(source, node)| {
-        let draws = Draws::new(options.seed, &[stream::BLOCKS, number, source as u64]);
-        let recorded = noise.recorded.get(source).unwrap_or(node);
-        Node::new(&Blocks::from_node(node, options.quantum)?.resample(node, recorded, &draws))
-    });
-    let Ok(anew) = anew.collect::<Result<Vec<_>, _>>() else { return Ok(None) };
+    let Some((anew, _)) = redraw.draw(engine.options.seed, number) else { return Ok(None) };
     let clocks = Clocks::new(&anew);
     drop(anew);
     // The starts differ from those of the first runs.

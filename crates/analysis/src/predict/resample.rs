@@ -1,10 +1,11 @@
 //! Resamples a node's traces in blocks.
 
-use quell_recording::{Detour, Nanos, Span, Trace};
-use quell_sim::{BspError, Draws};
+use quell_recording::{Cpu, Detour, Nanos, Span, Trace};
+use quell_sim::{BspError, Draws, Node};
+use rayon::prelude::*;
 
-use super::NodeNoise;
 use super::tail::Tail;
+use super::{JobNoise, NodeNoise, stream};
 
 /// A node's span, cut into blocks for the bootstrap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,65 +28,6 @@ impl Blocks {
     /// Whether the span holds so few quanta that the blocks separate detours that belong together.
     pub(super) fn too_short_for(self, quantum: Nanos) -> bool {
         self.length < quantum.as_nanos().saturating_mul(10)
-    }
-
-    /// Draws as much trace again from blocks that begin anywhere (past the end the trace wraps around to its start), the
-    /// same blocks for all CPUs. Of some places a block begins at the one that matches best what is before it: where the last detours
-    /// of all CPUs began as long ago (matched blocks: Carlstein, Do, Hall, Hesterberg & Künsch, Bernoulli 4, 1998). Otherwise detours of
-    /// a regular noise would follow one another at the joints as they never do.
-    ///
-    /// The longest detours get durations drawn from their [`Tail`]. Without a tail, or with a heavy one, there is [`OneMore`] of the longest.
-    ///
-    /// Places, tail and the longest are those of `recorded`, which is `node` itself, or what it was before noise was taken out of it.
-    ///
-    /// A detour stays whole and belongs to the block in which it begins: cutting it would weaken exactly the detours
-    /// that matter at scale. A detour that it then overlaps comes after it.
-    pub(crate) fn resample(self, node: &NodeNoise, recorded: &NodeNoise, draws: &Draws) -> Vec<Trace> {
-        let whole = self.span.length().as_nanos();
-        let durations = Draws::new(draws.at(u64::MAX), &[]);
-        let tail = Tail::from_traces(&recorded.traces);
-        let all: Vec<_> = recorded.traces.iter().map(|trace| self.noise(trace)).collect();
-        let more = OneMore::from_noise(&all, &durations).filter(|_| tail.is_none_or(|tail| tail.is_heavy()));
-        let tail = tail.map(|tail| tail.again(&Draws::new(durations.at(u64::MAX), &[])));
-        let blocks = self.matched(&all, draws);
-        // Only where noise was taken out does a detour have to be searched in the recorded ones.
-        let as_recorded = std::ptr::eq(node, recorded);
-        node.traces
-            .iter()
-            .map(|trace| {
-                let recorded = recorded.traces.iter().position(|recorded| recorded.cpu == trace.cpu);
-                let before = recorded.map_or(&[][..], |at| &all[at]);
-                let mut noise = self.noise(trace);
-                if !as_recorded {
-                    add_gone(&mut noise, before);
-                }
-                let more = more.as_ref().filter(|more| Some(more.at) == recorded);
-                let more = more.map(|more| (more, more.left(&noise)));
-                let mut detours = Vec::with_capacity(noise.len() + noise.len() / 8);
-                for &(place, from) in &blocks {
-                    let duration = |(start, duration): (u64, Nanos)| {
-                        let whole =
-                            if as_recorded { Some((start, duration)) } else { holding(before, start) };
-                        let Some((from_start, recorded)) = whole else { return duration };
-                        let draw = place.wrapping_add(from_start);
-                        if let Some((more, left)) = more
-                            && more.chooses(draw)
-                        {
-                            let is_first = !starts_within(&noise, from_start..start);
-                            return if is_first { left.max(duration) } else { duration };
-                        }
-                        let redrawn = tail.map(|tail| tail.redraw(recorded, durations.at(draw)));
-                        redrawn.map_or(duration, |redrawn| scaled(duration, redrawn, recorded))
-                    };
-                    let part = (from, self.length.min(whole - place), whole);
-                    copy(&noise, part, place, duration, &mut detours);
-                }
-                if !as_recorded {
-                    detours.retain(|detour| detour.duration > Nanos::ZERO);
-                }
-                Trace { cpu: trace.cpu, span: Span { start: Nanos::ZERO, end: self.span.length() }, detours }
-            })
-            .collect()
     }
 
     /// Each block's place in the drawn trace, and where it begins in the recorded one.
@@ -122,6 +64,141 @@ impl Blocks {
     }
 }
 
+/// A node's noise, ready to be drawn again.
+#[derive(Debug)]
+pub(super) struct Resampler {
+    blocks: Blocks,
+    /// The tail of the recorded detours.
+    tail: Option<Tail>,
+    /// The recorded detours of each CPU, as (start relative to the span, duration).
+    recorded: Vec<Vec<(u64, Nanos)>>,
+    /// What is left of them.
+    left: Vec<LeftOnCpu>,
+    /// Whether nothing was taken out.
+    is_whole: bool,
+}
+
+/// The noise of one CPU.
+#[derive(Debug)]
+struct LeftOnCpu {
+    cpu: Cpu,
+    detours: Vec<Left>,
+    /// The index of its recorded detours.
+    recorded: Option<usize>,
+}
+
+/// A detour, or what is left of one after noise was taken out of it.
+#[derive(Clone, Copy, Debug)]
+struct Left {
+    start: u64,
+    duration: Nanos,
+    /// The recorded detour that it is a part of.
+    whole: Option<(u64, Nanos)>,
+}
+
+impl Resampler {
+    /// Places of blocks, tail and the longest detour are those of `recorded`, which is `node` itself, or what it was before noise was taken out
+    /// of it.
+    pub(super) fn new(node: &NodeNoise, recorded: &NodeNoise, quantum: Nanos) -> Result<Self, BspError> {
+        let blocks = Blocks::from_node(node, quantum)?;
+        let is_whole = std::ptr::eq(node, recorded);
+        let all: Vec<_> = recorded.traces.iter().map(|trace| blocks.noise(trace)).collect();
+        let left = |trace: &Trace| {
+            let recorded = recorded.traces.iter().position(|recorded| recorded.cpu == trace.cpu);
+            let before = recorded.map_or(&[][..], |at| &all[at]);
+            let mut noise = blocks.noise(trace);
+            if !is_whole {
+                add_gone(&mut noise, before);
+            }
+            // Only where noise was taken out does a detour have to be searched in the recorded ones.
+            let whole = |one: (u64, Nanos)| if is_whole { Some(one) } else { holding(before, one.0) };
+            let left = noise.iter().map(|&(start, duration)| Left {
+                start,
+                duration,
+                whole: whole((start, duration)),
+            });
+            LeftOnCpu { cpu: trace.cpu, detours: left.collect(), recorded }
+        };
+        let left = node.traces.iter().map(left).collect();
+        Ok(Self { blocks, tail: Tail::from_traces(&recorded.traces), left, recorded: all, is_whole })
+    }
+
+    /// Draws as much trace again from blocks that begin anywhere (past the end the trace wraps around to its start), the
+    /// same blocks for all CPUs. Of some places a block begins at the one that matches best what is before it: where the last detours
+    /// of all CPUs began as long ago (matched blocks: Carlstein, Do, Hall, Hesterberg & Künsch, Bernoulli 4, 1998). Otherwise detours of
+    /// a regular noise would follow one another at the joints as they never do.
+    ///
+    /// The longest detours get durations drawn from their [`Tail`]. Without a tail, or with a heavy one, there is [`OneMore`] of the longest.
+    ///
+    /// A detour stays whole and belongs to the block in which it begins: cutting it would weaken exactly the detours
+    /// that matter at scale. A detour that it then overlaps comes after it.
+    pub(super) fn draw(&self, draws: &Draws) -> Vec<Trace> {
+        let Self { blocks, tail, recorded, .. } = self;
+        let whole = blocks.span.length().as_nanos();
+        let durations = Draws::new(draws.at(u64::MAX), &[]);
+        let more =
+            OneMore::from_noise(recorded, &durations).filter(|_| tail.is_none_or(|tail| tail.is_heavy()));
+        let tail = tail.map(|tail| tail.again(&Draws::new(durations.at(u64::MAX), &[])));
+        let places = blocks.matched(recorded, draws);
+        let of_cpu = |left: &LeftOnCpu| {
+            let more = more.as_ref().filter(|more| Some(more.at) == left.recorded);
+            let more = more.map(|more| (more, more.left(&left.detours)));
+            let mut detours = Vec::with_capacity(left.detours.len() + left.detours.len() / 8);
+            for &(place, from) in &places {
+                let duration = |one: &Left| {
+                    let Some((from_start, recorded)) = one.whole else { return one.duration };
+                    let draw = place.wrapping_add(from_start);
+                    if let Some((more, rest)) = more
+                        && more.chooses(draw)
+                    {
+                        let is_first = !starts_within(&left.detours, from_start..one.start);
+                        return if is_first { rest.max(one.duration) } else { one.duration };
+                    }
+                    let redrawn = tail.map(|tail| tail.redraw(recorded, durations.at(draw)));
+                    redrawn.map_or(one.duration, |redrawn| scaled(one.duration, redrawn, recorded))
+                };
+                let part = (from, blocks.length.min(whole - place), whole);
+                copy(&left.detours, part, place, duration, &mut detours);
+            }
+            if !self.is_whole {
+                detours.retain(|detour| detour.duration > Nanos::ZERO);
+            }
+            Trace { cpu: left.cpu, span: Span { start: Nanos::ZERO, end: Nanos::from_nanos(whole) }, detours }
+        };
+        self.left.iter().map(of_cpu).collect()
+    }
+}
+
+/// The noise of a job's nodes, ready to be drawn again.
+pub(crate) struct Redraw {
+    nodes: Vec<Resampler>,
+    /// The noise that all nodes have at the same time.
+    common: Option<Resampler>,
+}
+
+impl Redraw {
+    pub(crate) fn new(noise: JobNoise<'_>, quantum: Nanos) -> Result<Self, BspError> {
+        let of = |(source, node): (usize, &NodeNoise)| {
+            Resampler::new(node, noise.recorded.get(source).unwrap_or(node), quantum)
+        };
+        let nodes = noise.nodes.par_iter().enumerate().map(of).collect::<Result<_, _>>()?;
+        // The common noise was part of the first node, so it uses the same blocks.
+        Ok(Self { nodes, common: noise.common.map(|common| of((0, common))).transpose()? })
+    }
+
+    /// The nodes of the replicate with this number, and their common noise; `None` if the draw left no useful time at all.
+    pub(crate) fn draw(&self, seed: u64, number: u64) -> Option<(Vec<Node>, Option<Node>)> {
+        let anew = |(source, resampler): (usize, &Resampler)| {
+            Node::new(&resampler.draw(&Draws::new(seed, &[stream::BLOCKS, number, source as u64]))).ok()
+        };
+        let common = match &self.common {
+            Some(common) => Some(anew((0, common))?),
+            None => None,
+        };
+        Some((self.nodes.par_iter().enumerate().map(anew).collect::<Option<_>>()?, common))
+    }
+}
+
 /// On average one more detour as long as the longest: every detour of that CPU becomes as long with a probability of one in their number.
 ///
 /// Of n long detours, a resampled trace has a Poisson number with mean n. If n is small, its 97.5 % point is below the upper end of the exact
@@ -154,10 +231,10 @@ impl OneMore {
     }
 
     /// What is left of the longest in the noise of its CPU.
-    fn left(&self, noise: &[(u64, Nanos)]) -> Nanos {
-        let from = noise.partition_point(|detour| detour.0 < self.start);
-        let within = |detour: &&(u64, Nanos)| detour.0 - self.start < self.longest.as_nanos();
-        let parts = noise[from..].iter().take_while(within).map(|detour| detour.1.as_nanos());
+    fn left(&self, noise: &[Left]) -> Nanos {
+        let from = noise.partition_point(|detour| detour.start < self.start);
+        let within = |detour: &&Left| detour.start - self.start < self.longest.as_nanos();
+        let parts = noise[from..].iter().take_while(within).map(|detour| detour.duration.as_nanos());
         Nanos::from_nanos(parts.fold(0, u64::saturating_add)).min(self.longest)
     }
 }
@@ -183,15 +260,18 @@ fn holding(noise: &[(u64, Nanos)], now: u64) -> Option<(u64, Nanos)> {
 }
 
 /// Whether any detour starts in this range.
-fn starts_within(noise: &[(u64, Nanos)], range: std::ops::Range<u64>) -> bool {
-    let from = noise.partition_point(|detour| detour.0 < range.start);
-    noise.get(from).is_some_and(|detour| detour.0 < range.end)
+fn starts_within(noise: &[Left], range: std::ops::Range<u64>) -> bool {
+    let from = noise.partition_point(|detour| detour.start < range.start);
+    noise.get(from).is_some_and(|detour| detour.start < range.end)
 }
 
 /// Adds the recorded detours of which nothing is left, without a duration.
 fn add_gone(noise: &mut Vec<(u64, Nanos)>, recorded: &[(u64, Nanos)]) {
+    let mut from = 0;
     let is_gone = |&&(start, length): &&(u64, Nanos)| {
-        !starts_within(noise, start..start.saturating_add(length.as_nanos()))
+        // Recorded detours ascend.
+        from += noise[from..].iter().take_while(|left| left.0 < start).count();
+        noise.get(from).is_none_or(|left| left.0 >= start.saturating_add(length.as_nanos()))
     };
     let gone: Vec<u64> = recorded.iter().filter(is_gone).map(|detour| detour.0).collect();
     noise.extend(gone.into_iter().map(|start| (start, Nanos::ZERO)));
@@ -207,27 +287,26 @@ fn scaled(duration: Nanos, new: Nanos, old: Nanos) -> Nanos {
 
 /// Copies the detours that begin in the `length` nanoseconds after `from`, modulo `whole`, to `place`.
 fn copy(
-    noise: &[(u64, Nanos)],
+    noise: &[Left],
     (from, length, whole): (u64, u64, u64),
     place: u64,
-    drawn: impl Fn((u64, Nanos)) -> Nanos,
+    drawn: impl Fn(&Left) -> Nanos,
     detours: &mut Vec<Detour>,
 ) {
-    let below = |start| noise.partition_point(|detour| detour.0 < start);
+    let below = |start| noise.partition_point(|detour| detour.start < start);
     let to_end = below(from)..below(from + length);
     let round = 0..below((from + length).saturating_sub(whole));
-    for &(start, duration) in noise[to_end].iter().chain(&noise[round]) {
+    for left in noise[to_end].iter().chain(&noise[round]) {
+        let start = left.start;
         let way = if start >= from { start - from } else { start + whole - from };
         let free = detours.last().map_or(Nanos::ZERO, Detour::end);
-        let (start, duration) = (Nanos::from_nanos(place + way).max(free), drawn((start, duration)));
-        detours.push(Detour { start, duration, own: false });
+        let start = Nanos::from_nanos(place + way).max(free);
+        detours.push(Detour { start, duration: drawn(left), own: false });
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use quell_recording::Cpu;
-
     use super::*;
 
     fn node() -> NodeNoise {
@@ -242,12 +321,16 @@ mod tests {
         NodeNoise { name: "n".to_owned(), traces: vec![trace(0), trace(1), trace(2)], limits: Vec::new() }
     }
 
+    fn left(noise: &[(u64, Nanos)]) -> Vec<Left> {
+        noise.iter().map(|&(start, duration)| Left { start, duration, whole: None }).collect()
+    }
+
     #[test]
     fn blocks_keep_span_rhythm_and_what_cpus_share() {
         let node = node();
-        let blocks = Blocks::from_node(&node, Nanos::from_nanos(50)).unwrap();
-        assert_eq!(blocks.length, 1_000);
-        let traces = blocks.resample(&node, &node, &Draws::new(1, &[]));
+        let resampler = Resampler::new(&node, &node, Nanos::from_nanos(50)).unwrap();
+        assert_eq!(resampler.blocks.length, 1_000);
+        let traces = resampler.draw(&Draws::new(1, &[]));
         // The last of the three has the one more.
         assert_eq!(traces[0].detours, traces[1].detours);
         assert_eq!(traces[0].span.length(), Nanos::from_nanos(100_000));
@@ -280,15 +363,16 @@ mod tests {
             NodeNoise { name: "n".to_owned(), traces: vec![trace], limits: Vec::new() }
         };
         let (whole, half) = (of(whole), of(halves));
-        let blocks = Blocks::from_node(&whole, ns(1_000_000)).unwrap();
-        let longest = |node: &NodeNoise, seed| {
-            let trace = &blocks.resample(node, &whole, &Draws::new(seed, &[]))[0];
+        let [of_whole, of_half] =
+            [&whole, &half].map(|node| Resampler::new(node, &whole, ns(1_000_000)).unwrap());
+        let longest = |resampler: &Resampler, seed| {
+            let trace = &resampler.draw(&Draws::new(seed, &[]))[0];
             trace.detours.iter().map(|detour| detour.duration.as_nanos()).max().unwrap()
         };
         let recorded = whole.traces[0].detours.iter().map(|detour| detour.duration.as_nanos()).max().unwrap();
         let mut drawn = 0;
         for seed in 0..20 {
-            let (all, left) = (longest(&whole, seed), longest(&half, seed));
+            let (all, left) = (longest(&of_whole, seed), longest(&of_half, seed));
             assert!(all.abs_diff(2 * left) <= 4 || all.abs_diff(2 * left) < all / 50, "{all} {left}");
             drawn += u32::from(all > recorded);
         }
@@ -300,7 +384,8 @@ mod tests {
         let blocks = Blocks::from_node(&node(), Nanos::from_secs(1)).unwrap();
         assert_eq!(blocks.length, 25_000);
         assert!(blocks.too_short_for(Nanos::from_secs(1)));
-        assert!(!blocks.resample(&node(), &node(), &Draws::new(1, &[]))[0].detours.is_empty());
+        let resampler = Resampler::new(&node(), &node(), Nanos::from_secs(1)).unwrap();
+        assert!(!resampler.draw(&Draws::new(1, &[]))[0].detours.is_empty());
     }
 
     /// A Poisson number with mean 1: none in 36.8 of 100 draws, 1 on average; on the CPU that has the longest.
@@ -312,7 +397,7 @@ mod tests {
             .map(|seed| {
                 let more = OneMore::from_noise(&all, &Draws::new(seed, &[])).unwrap();
                 assert_eq!((more.longest, more.at), (ns(49), 1));
-                assert_eq!(more.left(&all[1]), ns(49));
+                assert_eq!(more.left(&left(&all[1])), ns(49));
                 (0..100).filter(|detour| more.chooses(*detour)).count()
             })
             .collect();
@@ -337,11 +422,10 @@ mod tests {
             NodeNoise { name: "n".to_owned(), traces: vec![trace], limits: Vec::new() }
         };
         let (all, long, short) = (of(&[10, 500]), of(&[500]), of(&[10]));
-        let blocks = Blocks::from_node(&all, ns(50)).unwrap();
         let mut drawn = 0;
         for seed in 0..50 {
             let lengths = |node: &NodeNoise| -> Vec<u64> {
-                let traces = blocks.resample(node, &all, &Draws::new(seed, &[]));
+                let traces = Resampler::new(node, &all, ns(50)).unwrap().draw(&Draws::new(seed, &[]));
                 traces[0].detours.iter().map(|detour| detour.duration.as_nanos()).collect()
             };
             let long_ones = |lengths: &[u64]| lengths.iter().filter(|length| **length == 500).count();
@@ -385,7 +469,7 @@ mod tests {
         let noise = [(0, ns(4)), (10, ns(5)), (20, ns(1)), (89, ns(1)), (90, ns(2)), (95, ns(30))];
         let copied = |part, before: Option<Detour>| {
             let mut detours: Vec<Detour> = before.into_iter().collect();
-            copy(&noise, part, 200, |(_, duration)| duration, &mut detours);
+            copy(&left(&noise), part, 200, |left| left.duration, &mut detours);
             let plain = |detour: &Detour| (detour.start.as_nanos(), detour.duration.as_nanos());
             detours.iter().map(plain).collect::<Vec<_>>()
         };

@@ -23,10 +23,55 @@ fn job(ranks: u64, phases: u64, sync: SyncMode) -> Job {
 fn scales_of_few_ranks_run_more_phases() {
     let phases = |sync| {
         let options = Options { sync, phases: 50, rank_phases: 1_000, ..Options::new(vec![1, 3, 10, 100]) };
-        options.jobs().unwrap().iter().map(|job| job.phases).collect::<Vec<_>>()
+        let jobs = options.jobs(&[node(100_000_000, 1)]).unwrap();
+        jobs.iter().map(|job| job.phases).collect::<Vec<_>>()
     };
     assert_eq!(phases(SyncMode::None), [1_000, 333, 100, 50]);
     assert_eq!(phases(SyncMode::Phase), [1_000, 333, 250, 250], "four ranks are as good as all");
+}
+
+/// Two nodes that hold 300 quanta together.
+#[test]
+fn no_more_phases_run_than_the_traces_can_tell() {
+    let nodes = [node(100_000_000, 1), node(200_000_000, 1)];
+    let (none, drift) = (SyncMode::None, SyncMode::Start { skew: Nanos::ZERO, drift_ppm: 1.0 });
+    let phases = |rank_phases, sync| {
+        let options = Options { sync, phases: 200, rank_phases, ..Options::new(vec![1, 2, 10]) };
+        let jobs = options.jobs(&nodes).unwrap();
+        let replicated = options.replicated(&nodes, &jobs);
+        [jobs, replicated].map(|jobs| jobs.iter().map(|job| job.phases).collect::<Vec<_>>())
+    };
+    assert_eq!(phases(1_000_000, none), [[3_000, 1_500, 300], [600, 300, 100]]);
+    assert_eq!(phases(400, none), [[400, 200, 200], [400, 200, 100]], "as asked for, where that is less");
+    assert_eq!(phases(0, none), [[200; 3]; 2], "none but those that are asked for");
+    assert_eq!(phases(400, drift), [[400, 200, 200]; 2], "one chain");
+}
+
+/// Fewer phases of the runs on resampled traces leave the points as they are, and the intervals nearly so.
+#[test]
+fn intervals_hardly_depend_on_the_phases_of_replicates() {
+    let draws = Draws::new(3, &[]);
+    let detour = |at: u64| Detour {
+        start: Nanos::from_nanos(2_000 * at + draws.below(2 * at, 1_500)),
+        duration: Nanos::from_nanos(draws.below(2 * at + 1, 500)),
+        own: false,
+    };
+    let span = Span { start: Nanos::ZERO, end: Nanos::from_nanos(2_000_000) };
+    let trace = Trace { cpu: Cpu(0), span, detours: (0..1_000).map(detour).collect() };
+    let nodes = [NodeNoise { name: "n".into(), traces: vec![trace], limits: Vec::new() }];
+    let points = |phases, rank_phases| {
+        let quantum = Nanos::from_nanos(1_000);
+        let options = Options { quantum, phases, rank_phases, ..Options::new(vec![2, 64]) };
+        predict(&nodes, &options, &|_, _| ControlFlow::Continue(())).unwrap().points
+    };
+    // The first asks for the phases that the second has.
+    let (all, few) = (points(10_000, 0), points(10_000, 20_000));
+    for (all, few) in all.iter().zip(&few) {
+        assert_eq!((all.phases, all.slowdown_percent), (few.phases, few.slowdown_percent));
+        let length = |point: &Point| point.ci95_percent.map(|[low, high]| high - low).unwrap();
+        let ratio = length(few) / length(all);
+        assert!((0.5..2.0).contains(&ratio), "{all:?} {few:?}");
+    }
 }
 
 #[test]

@@ -11,7 +11,7 @@ use super::attributed_noise::AttributedNoise;
 use super::culprits::ClockSources;
 use crate::Warning;
 use crate::predict::{
-    self, Blocks, JobNoise, NodeNoise, Options, PredictError, Sample, WINDOWS_PER_RANK, culprits_of_messages,
+    self, JobNoise, NodeNoise, Options, PredictError, Redraw, Sample, WINDOWS_PER_RANK, culprits_of_messages,
     stream,
 };
 
@@ -102,7 +102,7 @@ impl Job<'_> {
                     let (_, strikes) = program.watch(&job)?;
                     Ok(taken(&strikes, options.quantum.as_nanos(), &clocks))
                 };
-                options.jobs()?.into_par_iter().map(of_job).collect()
+                options.jobs(&noise)?.into_par_iter().map(of_job).collect()
             }
             Self::Phases(options) => {
                 let flat: Vec<&ClockSources> = clocks.iter().flatten().collect();
@@ -164,16 +164,10 @@ impl Application<'_> {
         let silent_ns = self.play(&Noise::None)? as f64;
         let noisy = (0..self.runs).into_par_iter().map(|number| self.number(&kinds, number));
         let recorded_ns = noisy.collect::<Result<Vec<f64>, _>>()?;
+        let quantum = quell_recording::Nanos::from_nanos(silent_ns as u64 / BLOCK_QUANTA);
+        let redraw = Redraw::new(noise, quantum)?;
         let resampled = (0..self.runs).into_par_iter().map(|number| {
-            let anew = |(source, node): (usize, &NodeNoise)| {
-                let quantum = quell_recording::Nanos::from_nanos(silent_ns as u64 / BLOCK_QUANTA);
-                let draws = Draws::new(self.seed, &[stream::BLOCKS, number, source as u64]);
-                let recorded = noise.recorded.get(source).unwrap_or(node);
-                Node::new(&Blocks::from_node(node, quantum)?.resample(node, recorded, &draws))
-            };
-            let Ok(kinds) = nodes.iter().enumerate().map(anew).collect::<Result<Vec<_>, _>>() else {
-                return Ok(None);
-            };
+            let Some((kinds, _)) = redraw.draw(self.seed, number) else { return Ok(None) };
             self.number(&kinds, self.runs + number).map(|mean| Some(vec![mean]))
         });
         let resampled_ns = resampled.collect::<Result<Vec<_>, PredictError>>()?;

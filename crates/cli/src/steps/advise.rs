@@ -20,7 +20,7 @@ const EFFORT_DIVISOR: u64 = 10;
 /// Number of resampled runs behind each confidence interval, unless traces are huge …
 const REPLICATES: u64 = 40;
 /// … and the minimum; an interval from fewer runs is meaningless.
-const FEWEST_REPLICATES: u64 = 6;
+const FEWEST_REPLICATES: u64 = 8;
 /// Maximum effort of all resampled runs of one prediction, in parts of detours to rebuild.
 const EFFORT: u64 = 8_000_000;
 

@@ -70,7 +70,7 @@ impl Member {
     /// Its position, when the common place is `place` and `elapsed` nanoseconds have passed.
     pub(super) fn at(self, place: u64, elapsed: u128, period: u64) -> u64 {
         let drifted = ((elapsed as f64 * self.drift).floor() as i64).rem_euclid(period as i64) as u64;
-        ((place + self.offset) % period + (elapsed % u128::from(period)) as u64 + drifted) % period
+        ((place + self.offset) % period + remainder(elapsed, period) + drifted) % period
     }
 }
 
@@ -107,11 +107,19 @@ impl<'a> Fleet<'a> {
                 .map(|node| self.pace.slowest(node.at(place, elapsed, period), all))
                 .fold(Slowest::default(), Slowest::or),
             Crew::Rigid(offsets) => {
-                let shift = (u128::from(place) + elapsed % u128::from(period)) % u128::from(period);
-                Shifted { pace: self.pace, offsets, shift: shift as u64 }.slowest()
+                let shift = (place + remainder(elapsed, period)) % period;
+                Shifted { pace: self.pace, offsets, shift }.slowest()
             }
         };
         full.or(partial)
+    }
+}
+
+/// `elapsed` modulo a period, by a division of 64 bits where that is enough: it takes a fraction of the time of one of 128.
+fn remainder(elapsed: u128, period: u64) -> u64 {
+    match u64::try_from(elapsed) {
+        Ok(elapsed) => elapsed % period,
+        Err(_) => (elapsed % u128::from(period)) as u64,
     }
 }
 

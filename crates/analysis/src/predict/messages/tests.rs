@@ -208,9 +208,8 @@ fn each_scale_has_its_own_number_of_resampled_runs() {
     assert_eq!(means.iter().map(|means| means.len() as u64).collect::<Vec<_>>(), counts);
     assert_eq!((tally.done, tally.tried), (40, 40));
     for number in [1, 3, 23] {
-        let draws = Draws::new(options.seed, &[stream::BLOCKS, number, 0]);
-        let blocks = Blocks::from_node(&nodes[0], options.quantum).unwrap();
-        let anew = Clocks::new(&[Node::new(&blocks.resample(&nodes[0], &nodes[0], &draws)).unwrap()]);
+        let redraw = Redraw::new(JobNoise::from_nodes(&nodes), options.quantum).unwrap();
+        let anew = Clocks::new(&redraw.draw(options.seed, number).unwrap().0);
         for (scale, means) in scales.iter().zip(&means) {
             let expected = engine.run(scale, scale.resampled.as_ref().unwrap(), &anew, 20 + number).unwrap();
             assert_eq!(means[number as usize], Some(vec![expected]), "{number}");
