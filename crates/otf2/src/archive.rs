@@ -60,6 +60,7 @@ impl Archive {
         let anchor = anchor(path)?;
         let name = CString::new(anchor.as_os_str().as_bytes())
             .map_err(|_| Error::not_an_archive(path, "its name has a zero in it"))?;
+        crate::anchor::check(&anchor).map_err(|reason| Error::malformed(&anchor, reason))?;
         // SAFETY: `name` is a C string that outlives the call.
         let reader = unsafe { ffi::quell_otf2_open(name.as_ptr()) };
         if reader.is_null() {

@@ -11,8 +11,8 @@ use fs_err::File;
 
 const HEAD: usize = 18;
 const CHUNK_MARK: u8 = 3;
-const LITTLE_ENDIAN: u8 = b'B';
-const BIG_ENDIAN: u8 = b'#';
+pub(crate) const LITTLE_ENDIAN: u8 = b'B';
+pub(crate) const BIG_ENDIAN: u8 = b'#';
 /// The end marks of the last chunk, and of the file.
 const END: [u8; 2] = [2, 1];
 const TIMESTAMP: u8 = 5;

@@ -3,6 +3,7 @@
 //!
 //! The library is written in C, and reads untrusted files: see [`Archive::open`] for how damaged archives are handled.
 
+mod anchor;
 mod archive;
 mod chunks;
 mod clock;

@@ -115,9 +115,9 @@ impl Ledger {
         change
     }
 
-    /// Noise for which there was no time until the end.
+    /// Noise for which there was no time until the end, that within a call which was never left included.
     pub fn unplaced(&self, account: usize) -> i64 {
-        self.late[account]
+        self.late[account].saturating_add(self.within[account])
     }
 }
 

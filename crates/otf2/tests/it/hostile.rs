@@ -201,6 +201,29 @@ fn what_stands_before_damage_is_kept() {
     assert!(events.is_empty() && end.unwrap_err().to_string().contains("0.evt"));
 }
 
+/// The library would allocate and free each of them.
+#[test]
+fn an_anchor_with_more_properties_than_bytes_is_malformed() {
+    let folder = tempfile::tempdir().unwrap();
+    archive(folder.path(), 2);
+    let anchor = folder.path().join("traces.otf2");
+    let mut bytes = fs::read(&anchor).unwrap();
+    let property = bytes.windows(5).position(|bytes| bytes == b"QUELL").unwrap();
+    let room = (bytes.len() - property) as u32;
+    let mut printed = |count: u32| {
+        bytes[property - 4..property].copy_from_slice(&count.to_le_bytes());
+        fs::write(&anchor, &bytes).unwrap();
+        Archive::open(folder.path()).map(drop).map_err(|error| error.to_string())
+    };
+    assert!(printed(1).is_ok());
+    for count in [room / 2 + 1, u32::MAX] {
+        let text = printed(count).unwrap_err();
+        assert!(text.contains(&format!("{count} properties")) && text.contains("traces.otf2"), "{text}");
+    }
+    fs::write(&anchor, vec![0; (16 << 20) + 1]).unwrap();
+    assert!(Archive::open(folder.path()).unwrap_err().to_string().contains("no anchor file"));
+}
+
 #[test]
 fn what_is_no_archive_is_reported_as_none() {
     let folder = tempfile::tempdir().unwrap();

@@ -249,6 +249,17 @@ fn noise_without_time_is_summed_over_the_ranks() {
     assert_eq!(tracked.ranks.iter().map(|rank| rank.noise_without_time_ns).collect::<Vec<_>>(), [50, 130]);
 }
 
+/// A run that ends within a call, as one that was killed: the noise of that call has found no time yet.
+#[test]
+fn noise_of_a_call_that_is_never_left_has_no_time() {
+    let mut made = Made::new(2, &["tick"]);
+    made.at(1, 90, What::Enter(3)).noise(1, 120, 20);
+    let tracked = made.track();
+    let rank = &tracked.ranks[1];
+    let sums = (rank.local_ns, rank.accumulated_ns, rank.noise_without_time_ns);
+    assert_eq!((sums, tracked.findings.noise_without_time_ns), ((20, 0, 20), 20));
+}
+
 #[test]
 fn times_beyond_36_years_are_the_longest_and_no_clock_that_goes_back() {
     let mut made = Made::new(1, &["tick"]);

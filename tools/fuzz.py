@@ -1,0 +1,158 @@
+"""Fuzzes the readers: each target for some minutes of CPU time, as many side by side as there are CPUs.
+
+What a target finds stays in .x/fuzz/TARGET, where the next run begins; an input that fails stays in .x/fuzz/failed.
+Each slice of a run is a line of .x/fuzz/slices.jsonl, from which --page writes a table.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from threading import Lock
+
+HERE = Path(__file__).resolve().parent.parent
+KEPT = HERE / ".x" / "fuzz"
+SLICES = KEPT / "slices.jsonl"
+# A slice ends after so many seconds, so that all targets advance alike.
+SLICE = 240
+# Files of the checkout that are inputs of a target as they are.
+SAMPLES = {
+    "formats": ["crates/recording/tests/samples", "crates/recording/tests/data"],
+    "mitigation": ["crates/tune/catalogue"],
+    "trace_dat": ["crates/recording/tests/samples"],
+}
+# The OTF2 library does not free what it has of an archive that it cannot open.
+LEAKS = {"otf2"}
+
+
+@dataclass
+class Slice:
+    """One run of a target."""
+
+    target: str
+    cpu_s: float
+    ended: int
+    executions: int
+    coverage_first: int
+    coverage_last: int
+
+
+def command(target: str, binary: Path) -> list[str]:
+    """The command of a slice."""
+    found, failed = KEPT / target, KEPT / "failed"
+    seeds, dictionary = HERE / "fuzz" / "corpus" / target, HERE / "fuzz" / "dictionaries" / f"{target}.dict"
+    for folder in (found, failed):
+        folder.mkdir(parents=True, exist_ok=True)
+    inputs = [str(found), *([str(seeds)] if seeds.exists() else [])]
+    inputs += [str(HERE / sample) for sample in SAMPLES.get(target, [])]
+    options = [f"-max_total_time={SLICE}", "-timeout=60", "-rss_limit_mb=4096", "-print_final_stats=1"]
+    options += [f"-artifact_prefix={failed}/{target}-"]
+    options += [f"-dict={dictionary}"] if dictionary.exists() else []
+    return [str(binary), *inputs, *options]
+
+
+def run(target: str, binary: Path) -> Slice:
+    """Runs a slice; its output stays in .x/fuzz/TARGET.log."""
+    # Targets that read files make them in memory.
+    leaks = "detect_leaks=0" if target in LEAKS else ""
+    environment = dict(os.environ, TMPDIR="/dev/shm", ASAN_OPTIONS=leaks)  # noqa: S108
+    log = KEPT / f"{target}.log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(command(target, binary), stdout=output, stderr=output, env=environment)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    text = log.read_text(errors="replace")
+    coverage = [int(found) for found in re.findall(r"cov: (\d+)", text)] or [0]
+    executions = re.search(r"number_of_executed_units:\s*(\d+)", text)
+    cpu_s = usage.ru_utime + usage.ru_stime
+    done = int(executions[1]) if executions else 0
+    return Slice(target, round(cpu_s, 1), process.returncode, done, coverage[0], coverage[-1])
+
+
+class Fuzzing:
+    """The slices of some targets, the one that has run least first."""
+
+    def __init__(self, binaries: dict[str, Path], goal_s: float) -> None:
+        """Nothing has run."""
+        self.binaries, self.goal_s = binaries, goal_s
+        self.spent = dict.fromkeys(binaries, 0.0)
+        self.busy: set[str] = set()
+        self.failed: set[str] = set()
+        self.lock = Lock()
+
+    def next(self) -> str | None:
+        """A target that has time left, which becomes busy."""
+        with self.lock:
+            left = [one for one, spent in self.spent.items() if spent < self.goal_s]
+            left = [one for one in left if one not in self.busy | self.failed]
+            target = min(left, key=lambda one: self.spent[one], default=None)
+            if target is not None:
+                self.busy.add(target)
+            return target
+
+    def work(self) -> None:
+        """Runs slices as long as there are any."""
+        while (target := self.next()) is not None:
+            made = run(target, self.binaries[target])
+            with self.lock:
+                self.spent[target] += max(made.cpu_s, 1.0)
+                self.busy.discard(target)
+                with SLICES.open("a") as lines:
+                    lines.write(json.dumps(asdict(made)) + "\n")
+                if made.ended != 0:
+                    self.failed.add(target)
+            print(
+                f"{target}: {self.spent[target] / 60:.0f} of {self.goal_s / 60:.0f} min, "
+                f"{made.executions:,} executions, coverage {made.coverage_last:,}",
+                flush=True,
+            )
+
+
+def table() -> str:
+    """All slices by target."""
+    slices = [Slice(**json.loads(line)) for line in SLICES.read_text().splitlines()]
+    rows = [
+        "| target | CPU minutes | executions | a second | coverage of the seeds | now |",
+        "|---|--:|--:|--:|--:|--:|",
+    ]
+    for target in sorted({one.target for one in slices}):
+        own = [one for one in slices if one.target == target]
+        seconds, executions = sum(one.cpu_s for one in own), sum(one.executions for one in own)
+        most = max(one.coverage_last for one in own)
+        cells = [f"{seconds / 60:.0f}", f"{executions:,}", f"{executions / max(seconds, 1):,.0f}"]
+        rows.append(f"| `{target}` | {' | '.join(cells)} | {own[0].coverage_first:,} | {most:,} |")
+    hours = sum(one.cpu_s for one in slices) / 3600
+    return "\n".join([*rows, "", f"Together {hours:.1f} CPU hours.", ""])
+
+
+def main() -> int:
+    """Fuzzes, or writes the table."""
+    parser = argparse.ArgumentParser(description="Fuzzes the readers, or writes what has been fuzzed.")
+    parser.add_argument("--page", type=Path, help="write a table of all slices to this file, and do no more")
+    parser.add_argument("--built", type=Path, default=Path(), help="the folder of the built targets")
+    parser.add_argument("--minutes", type=float, default=1, help="CPU time of each target")
+    parser.add_argument("targets", nargs="*")
+    given = parser.parse_args()
+    if given.page:
+        given.page.write_text(table())
+        return 0
+    KEPT.mkdir(parents=True, exist_ok=True)
+    fuzzing = Fuzzing({one: given.built / one for one in given.targets}, 60 * given.minutes)
+    side_by_side = os.cpu_count() or 1
+    with ThreadPoolExecutor(side_by_side) as pool:
+        for worker in [pool.submit(fuzzing.work) for _ in range(side_by_side)]:
+            worker.result()
+    for target in sorted(fuzzing.failed):
+        print(f"{target} failed: see {KEPT / target}.log, and the input in {KEPT / 'failed'}", file=sys.stderr)
+    return 1 if fuzzing.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
