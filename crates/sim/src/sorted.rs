@@ -19,32 +19,19 @@ impl Sorted {
     pub(crate) fn new(keys: Vec<u64>) -> Self {
         debug_assert!(keys.is_sorted());
         let top = keys.last().copied().unwrap_or(0);
-        let shift = (0..63).find(|shift| top >> shift <= keys.len() as u64).unwrap_or(63);
-        let buckets = (top >> shift) as usize + 1;
-        let mut below_bucket = Vec::with_capacity(buckets + 1);
-        let mut below = 0;
-        for bucket in 0..=buckets as u64 {
-            while keys.get(below).is_some_and(|key| key >> shift < bucket) {
-                below += 1;
-            }
-            below_bucket.push(below as u32);
-        }
+        let (shift, below_bucket) = count(&keys, top);
         Self { keys, shift, below_bucket }
     }
 
     /// Sorts fewer than 2³² keys of any order and drops duplicates; for evenly distributed keys in linear time.
     pub(crate) fn from_any_order(keys: &[u64]) -> Self {
         let top = keys.iter().copied().max().unwrap_or(0);
-        let shift = (0..63).find(|shift| top >> shift <= keys.len() as u64).unwrap_or(63);
-        let bucket = |key: u64| (key >> shift) as usize;
-        let mut below_bucket = vec![0u32; bucket(top) + 2];
-        keys.iter().for_each(|&key| below_bucket[bucket(key) + 1] += 1);
-        (1..below_bucket.len()).for_each(|b| below_bucket[b] += below_bucket[b - 1]);
+        let (shift, mut below_bucket) = count(keys, top);
         // Where the next key of each bucket goes.
         let mut next = below_bucket.clone();
         let mut sorted = vec![0; keys.len()];
         for &key in keys {
-            let place = &mut next[bucket(key)];
+            let place = &mut next[(key >> shift) as usize];
             sorted[*place as usize] = key;
             *place += 1;
         }
@@ -88,6 +75,15 @@ impl Sorted {
     pub(crate) fn keys(&self) -> &[u64] {
         &self.keys
     }
+}
+
+/// The width of a bucket, as a power of two, for about one bucket per key up to `top`, and the number of keys below each.
+fn count(keys: &[u64], top: u64) -> (u32, Vec<u32>) {
+    let shift = (0..63).find(|shift| top >> shift <= keys.len() as u64).unwrap_or(63);
+    let mut below = vec![0u32; (top >> shift) as usize + 2];
+    keys.iter().for_each(|&key| below[(key >> shift) as usize + 1] += 1);
+    (1..below.len()).for_each(|bucket| below[bucket] += below[bucket - 1]);
+    (shift, below)
 }
 
 #[cfg(test)]

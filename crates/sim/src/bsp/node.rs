@@ -73,7 +73,7 @@ pub(super) struct StartRange {
 
 /// Number of the worst ranges that are kept in order: a job that needs more is too small to profit from them.
 /// Tests keep few, to cover the case that they run out.
-const MOST_RANGES: usize = if cfg!(test) { 100 } else { 1 << 13 };
+const MOST_RANGES: usize = if cfg!(test) { 100 } else { 1 << 12 };
 
 /// How long one quantum takes on a node, from any start.
 #[derive(Clone, Debug)]

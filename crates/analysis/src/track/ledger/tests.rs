@@ -10,7 +10,9 @@ fn a_counter_gives_what_it_rose_by_to_its_own_lane_and_that_of_all() {
     assert_eq!(ledger.add_noise(1, 7, true), Some(7));
     assert_eq!(ledger.local, [157, 150, 7]);
     assert_eq!(ledger.within, [57, 50, 7]);
-    assert_eq!([0, 1, 2].map(|account| ledger.unplaced(account)), [100, 100, 0]);
+    assert_eq!(ledger.late, [100, 100, 0]);
+    // What no call was left with and no time was found for.
+    assert_eq!([0, 1, 2].map(|account| ledger.unplaced(account)), [157, 150, 7]);
 }
 
 #[test]
@@ -54,7 +56,7 @@ fn a_call_that_began_with_its_region_has_the_noise_since_then() {
     ledger.enter(1000);
     ledger.add_noise(0, 30, false);
     ledger.enter_late();
-    assert_eq!((ledger.within[0], ledger.unplaced(0)), (30, 0));
+    assert_eq!((ledger.within[0], ledger.late[0], ledger.unplaced(0)), (30, 0, 30));
     assert_eq!([ledger.noise_of_call(0, 100), ledger.noise_of_call(0, 10)], [30, 10]);
     ledger.enter(1100);
     assert_eq!(ledger.within, [0, 0], "a new call has none yet");
