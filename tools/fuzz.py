@@ -20,7 +20,7 @@ from threading import Lock
 HERE = Path(__file__).resolve().parent.parent
 KEPT = HERE / ".x" / "fuzz"
 SLICES = KEPT / "slices.jsonl"
-# A slice ends after so many seconds, so that all targets advance alike.
+# Seconds after which a slice ends, so that all targets advance alike.
 SLICE = 240
 # Files of the checkout that are inputs of a target as they are.
 SAMPLES = {

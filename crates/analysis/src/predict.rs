@@ -53,8 +53,12 @@ const MOST_TOGETHER: u64 = 10_000_000;
 const PHASES_PER_WINDOW: u64 = 10;
 /// The same of a replicate. Chance adds a half to the variance, and is taken out of the interval.
 const REPLICATED_PER_WINDOW: u64 = 2;
-/// Minimum number of phases of a replicate: those of two chains, which tell what chance adds.
+/// Minimum number of phases of a replicate: those of two chains, whose difference is what chance adds.
 const FEWEST_PHASES: u64 = 100;
+/// The same of these numbers of ranks, for the gain of a small source next to a large one. With fewer a phase takes longer, because its slowest rank
+/// is not found at once; with more, placing the nodes of a chain takes longer than its phases.
+const MORE_PHASES: u64 = 500;
+const MORE_PHASES_OF: std::ops::Range<u64> = 1 << 8..1 << 14;
 
 /// The options of a prediction.
 #[derive(Clone, Debug, PartialEq)]
@@ -101,7 +105,7 @@ impl Options {
         if self.sync == SyncMode::None { ranks.max(1) } else { ranks.clamp(1, ALIKE) }
     }
 
-    /// Number of phases of all ranks together that scales of few ranks run at least: no more than so many for each window of the traces.
+    /// Number of phases of all ranks together that scales of few ranks run at least: limited for each window of the traces.
     fn rank_phases(&self, nodes: &[NodeNoise], per_window: u64) -> u64 {
         let windows = nodes.iter().map(|node| node.windows(self.quantum)).fold(0, u64::saturating_add);
         self.rank_phases.min(windows.saturating_mul(per_window))
@@ -123,8 +127,11 @@ impl Options {
     /// The jobs of a replicate: with fewer phases where more would only tell more exactly what the traces leave open.
     fn replicated(&self, nodes: &[NodeNoise], jobs: &[Job]) -> Vec<Job> {
         let rank_phases = self.rank_phases(nodes, REPLICATED_PER_WINDOW);
-        let phases = |job: &Job| job.phases.min((rank_phases / self.draws(job.ranks)).max(FEWEST_PHASES));
-        // Of a run in one chain nothing tells what chance adds.
+        let fewest = |job: &Job| {
+            if MORE_PHASES_OF.contains(&job.ranks) { MORE_PHASES } else { FEWEST_PHASES }
+        };
+        let phases = |job: &Job| job.phases.min((rank_phases / self.draws(job.ranks)).max(fewest(job)));
+        // What chance adds is not known of a run in one chain.
         let is_shorter = |job: &Job| self.rank_phases > 0 && !job.drifts();
         let of = |job: &Job| Job { phases: if is_shorter(job) { phases(job) } else { job.phases }, ..*job };
         jobs.iter().map(of).collect()

@@ -91,7 +91,15 @@ const FILES: [Made; 10] = [
 /// Makes the folder and all files in it, and prints what to try on each.
 pub fn run(args: &Example, printer: Printer) -> anyhow::Result<Outcome> {
     let folder = &args.folder;
-    fs_err::create_dir(folder)?;
+    if folder.is_dir() {
+        anyhow::ensure!(
+            fs_err::read_dir(folder)?.next().is_none(),
+            "{} is not empty: give a folder that is new or empty",
+            folder.display()
+        );
+    } else {
+        fs_err::create_dir(folder)?;
+    }
     let step = Step::new(printer, "example", Some(FILES.len() as u64));
     for (done, file) in (1..).zip(&FILES) {
         (file.make)(&folder.join(file.name))?;

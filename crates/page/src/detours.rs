@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 /// Maximum number of points in one CPU's timeline: more are indistinguishable.
 const MOST_POINTS: usize = 4_000;
 /// Maximum number of points for all CPUs together, which bounds the size of the page.
-const MOST_POINTS_ALL: usize = 64_000;
+const MOST_POINTS_ALL: usize = 48_000;
 
 /// The detours of each CPU over time.
 pub(super) fn timeline(traces: &[Trace]) -> Value {
@@ -22,12 +22,17 @@ fn cpu_values(trace: &Trace, room: usize) -> Value {
     let durations: Vec<u64> = trace.detours.iter().map(|d| d.duration.as_nanos()).collect();
     let kept: Vec<&Detour> =
         downsample(&durations, room).into_iter().map(|place| &trace.detours[place]).collect();
-    let second = |d: &Detour| ((d.start - trace.span.start).as_nanos() / 1_000) as f64 / 1e6;
+    let starts: Vec<u64> = kept.iter().map(|d| (d.start - trace.span.start).as_nanos() / 1_000).collect();
+    // From each start to the next, which has half the digits of the start.
+    let before = std::iter::once(0).chain(starts.iter().copied());
+    // Imported files may not be sorted.
+    let steps: Vec<i64> =
+        starts.iter().zip(before).map(|(start, before)| *start as i64 - before as i64).collect();
     json!({
         "cpu": trace.cpu.0,
-        "seconds": kept.iter().map(|d| second(d)).collect::<Vec<_>>(),
+        "steps_us": steps,
         "duration_ns": kept.iter().map(|d| d.duration.as_nanos()).collect::<Vec<_>>(),
-        "own": kept.iter().map(|d| u8::from(d.own)).collect::<Vec<_>>(),
+        "own": (0..kept.len()).filter(|&at| kept[at].own).collect::<Vec<_>>(),
         "shown": kept.len(),
         "total": trace.detours.len(),
     })
@@ -55,7 +60,44 @@ fn curve(noise: &Durations, whose: &Value) -> Option<Value> {
     let Density { log10_ns, density, .. } = Density::estimate(noise);
     let round = |values: Vec<f64>| values.into_iter().map(|v| (v * 1e5).round() / 1e5).collect::<Vec<_>>();
     let mut whose = whose.clone();
-    whose["log10_ns"] = json!(round(log10_ns));
+    // The grid is even.
+    let ends = log10_ns.first().copied().zip(log10_ns.last().copied());
+    whose["log10_ns"] = json!(ends.map(|(first, last)| round(vec![first, last])));
     whose["density"] = json!(round(density));
     Some(whose)
+}
+
+#[cfg(test)]
+mod tests {
+    use quell_recording::{Cpu, Nanos, Span};
+
+    use super::*;
+
+    fn trace(cpu: u32, detours: u64) -> Trace {
+        let detour = |at: u64| Detour {
+            start: Nanos::from_nanos(at * 60_000_000_000 / detours),
+            duration: Nanos::from_nanos(1_000 + at * 7_919 % 90_000),
+            own: at == 1,
+        };
+        let span = Span { start: Nanos::ZERO, end: Nanos::from_secs(60) };
+        Trace { cpu: Cpu(cpu), span, detours: (0..detours).map(detour).collect() }
+    }
+
+    #[test]
+    fn a_timeline_holds_steps_and_which_detours_are_quells_own() {
+        let line = cpu_values(&trace(3, 4), 10);
+        assert_eq!(line["steps_us"], json!([0, 15_000_000, 15_000_000, 15_000_000]));
+        assert_eq!((&line["own"], &line["cpu"], &line["total"]), (&json!([1]), &json!(3), &json!(4)));
+        let mut backwards = trace(0, 2);
+        backwards.detours.reverse();
+        assert_eq!(cpu_values(&backwards, 10)["steps_us"], json!([30_000_000, -30_000_000]));
+    }
+
+    /// A page has some 300 kB of styles and scripts, and the tables.
+    #[test]
+    fn the_plots_of_64_cpus_leave_room_in_a_page_of_a_megabyte() {
+        let traces: Vec<Trace> = (0..64).map(|cpu| trace(cpu, 4_000)).collect();
+        let length = timeline(&traces).to_string().len() + density(&traces).to_string().len();
+        assert!(length < 600_000, "{length}");
+    }
 }

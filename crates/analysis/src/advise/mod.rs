@@ -7,6 +7,8 @@ mod proposals;
 #[cfg(test)]
 mod tests;
 
+use std::sync::{Mutex, PoisonError};
+
 use quell_recording::{Cpu, SourcePattern};
 
 use crate::predict::{JobNoise, PredictError};
@@ -60,12 +62,24 @@ pub(crate) struct Base<'a> {
     pub nodes: &'a [AttributedNoise],
     pub job: &'a Job<'a>,
     pub ran: Ran,
+    /// The runs without some sources so far: many mitigations remove the same ones.
+    without: Mutex<Vec<(Vec<SelectedSources>, Ran)>>,
 }
 
-impl Base<'_> {
+impl<'a> Base<'a> {
+    fn new(nodes: &'a [AttributedNoise], job: &'a Job<'a>, ran: Ran) -> Self {
+        Self { nodes, job, ran, without: Mutex::new(Vec::new()) }
+    }
+
     /// The same run without some sources.
     pub(crate) fn without(&self, chosen: &[SelectedSources]) -> Result<Ran, PredictError> {
-        run_with(self.nodes, self.job, chosen, false)
+        let mut known = self.without.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, ran)) = known.iter().find(|(other, _)| other == chosen) {
+            return Ok(ran.clone());
+        }
+        let ran = run_with(self.nodes, self.job, chosen, false)?;
+        known.push((chosen.to_vec(), ran.clone()));
+        Ok(ran)
     }
 
     /// The gain of a run over this one at each scale.
@@ -96,16 +110,17 @@ pub fn advise(question: &Question<'_>, progress: &(dyn Fn(u64, u64) + Sync)) -> 
     let candidates = if nodes.iter().any(|node| node.load().is_some()) { &[] } else { candidates };
     // Progress is in percent: 50 for the costs of sources, then the proposals, then the rest.
     let costs = costs(nodes, job, most_sources, &|done, all| progress(done * 50 / all.max(1), 100))?;
-    let base = Base { nodes, job, ran: costs.whole.clone() };
+    let base =
+        Base { without: Mutex::new(costs.without.clone()), ..Base::new(nodes, job, costs.whole.clone()) };
     let fewer: Vec<AttributedNoise> = nodes.iter().map(|node| node.on(compute)).collect();
     let apart = nodes.iter().all(|node| node.cpus().any(|cpu| !compute.contains(&cpu)));
     let leaving = match apart && fewer.iter().all(|node| node.cpus().next().is_some()) {
         true => {
             let noise: Vec<_> = fewer.iter().map(AttributedNoise::noise).collect();
-            Some(Base { nodes: &fewer, job, ran: job.run(JobNoise::from_nodes(&noise))? })
+            Some(Base::new(&fewer, job, job.run(JobNoise::from_nodes(&noise))?))
         }
         // All recorded CPUs compute already, so noise that moves leaves all of them.
-        false if !compute.is_empty() && !apart => Some(Base { nodes, job, ran: base.ran.clone() }),
+        false if !compute.is_empty() && !apart => Some(Base::new(nodes, job, base.ran.clone())),
         false => None,
     };
     progress(55, 100);

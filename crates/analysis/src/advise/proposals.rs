@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::{Base, Candidate};
 use crate::predict::PredictError;
-use crate::whatif::{OnNode, Ran, SelectedSources, Source, on_node};
+use crate::whatif::{OnNode, SelectedSources, Source, on_node};
 
 /// Maximum number of mitigations whose effect is predicted: those that address the most noise.
 const MOST_EFFECTS: usize = 24;
@@ -116,28 +116,21 @@ pub(super) fn proposals(
     let most = |one: &Weighed| std::cmp::Reverse(one.proposal.node.total_ns);
     all.sort_by_key(|one| (one.proposal.standing, most(one)));
     let noise: u64 = sources.iter().map(|source| source.node.total_ns).sum();
-    let mut seen: Vec<(usize, Ran)> = Vec::new();
+    let mut seen = 0;
     let count = all.len();
-    for at in 0..count {
+    for (at, Weighed { proposal, chosen, moves }) in all.iter_mut().enumerate() {
         progress(at as u64, count as u64);
-        let (moves, ns) = (all[at].moves, all[at].proposal.node.total_ns);
-        let can = all[at].proposal.standing <= Applicability::ByHand && seen.len() < MOST_EFFECTS;
-        let counts = ns as f64 >= LEAST_SHARE * noise as f64 || costs_much(&all[at].proposal, sources);
-        let Some(side) = (if moves { leaving } else { Some(base) }) else { continue };
+        let can = proposal.standing <= Applicability::ByHand && seen < MOST_EFFECTS;
+        let is_long = proposal.node.total_ns as f64 >= LEAST_SHARE * noise as f64;
+        let counts = is_long || costs_much(proposal, sources);
+        let Some(side) = (if *moves { leaving } else { Some(base) }) else { continue };
         if !(can && counts) {
             continue;
         }
-        let alike =
-            seen.iter().find(|(other, _)| all[*other].moves == moves && all[*other].chosen == all[at].chosen);
-        let ran = match alike {
-            Some((_, ran)) => ran.clone(),
-            None => side.without(&all[at].chosen)?,
-        };
-        let effects = side.effects(&ran);
-        let proposal = &mut all[at].proposal;
+        let effects = side.effects(&side.without(chosen)?);
         proposal.worth_it = effects.last().is_some_and(Effect::is_worth_it);
         proposal.effects = Some(effects);
-        seen.push((at, ran));
+        seen += 1;
     }
     let most = all.iter().map(|one| gain(&one.proposal)).fold(0.0, f64::max);
     let order = |one: &Weighed| one.proposal.order(most);

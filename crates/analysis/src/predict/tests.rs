@@ -36,15 +36,16 @@ fn no_more_phases_run_than_the_traces_can_tell() {
     let nodes = [node(100_000_000, 1), node(200_000_000, 1)];
     let (none, drift) = (SyncMode::None, SyncMode::Start { skew: Nanos::ZERO, drift_ppm: 1.0 });
     let phases = |rank_phases, sync| {
-        let options = Options { sync, phases: 200, rank_phases, ..Options::new(vec![1, 2, 10]) };
+        let options =
+            Options { sync, phases: 600, rank_phases, ..Options::new(vec![1, 2, 10, 1 << 10, 1 << 14]) };
         let jobs = options.jobs(&nodes).unwrap();
         let replicated = options.replicated(&nodes, &jobs);
         [jobs, replicated].map(|jobs| jobs.iter().map(|job| job.phases).collect::<Vec<_>>())
     };
-    assert_eq!(phases(1_000_000, none), [[3_000, 1_500, 300], [600, 300, 100]]);
-    assert_eq!(phases(400, none), [[400, 200, 200], [400, 200, 100]], "as asked for, where that is less");
-    assert_eq!(phases(0, none), [[200; 3]; 2], "none but those that are asked for");
-    assert_eq!(phases(400, drift), [[400, 200, 200]; 2], "one chain");
+    assert_eq!(phases(1_000_000, none), [[3_000, 1_500, 600, 600, 600], [600, 300, 100, 500, 100]]);
+    assert_eq!(phases(400, none), [[600; 5], [400, 200, 100, 500, 100]], "as asked for, where that is less");
+    assert_eq!(phases(0, none), [[600; 5]; 2], "none but those that are asked for");
+    assert_eq!(phases(400, drift), [[600; 5]; 2], "one chain");
 }
 
 /// Fewer phases of the runs on resampled traces leave the points as they are, and the intervals nearly so.

@@ -116,6 +116,8 @@ pub struct Costs {
     /// What limits the figures.
     pub warnings: Vec<Warning>,
     pub(crate) whole: Ran,
+    /// The run without each source.
+    pub(crate) without: Vec<(Vec<SelectedSources>, Ran)>,
 }
 
 /// A source as it is selected from the nodes.
@@ -159,7 +161,7 @@ pub fn costs(
     let groups = groups(nodes, &split, most);
     let all = 2 * groups.len() as u64 + 2;
     progress(2, all);
-    let mut sources = Vec::new();
+    let (mut sources, mut all_without) = (Vec::new(), Vec::new());
     for (number, group) in groups.iter().enumerate() {
         let without = run_with(nodes, job, &group.chosen, false)?;
         progress(2 * number as u64 + 3, all);
@@ -172,11 +174,12 @@ pub fn costs(
         };
         let costs = (0..whole.costs.len()).map(cost).collect();
         sources.push(Source { source: group.name.clone(), node: on_node(nodes, &group.chosen), costs });
+        all_without.push((group.chosen.clone(), without));
     }
     let scales = (0..whole.costs.len()).map(|scale| sum_up(job, &whole, &sources, scale)).collect();
     let last = |source: &Source| source.costs.last().map_or(0.0, |cost| cost.part_percent);
     sources.sort_by(|a, b| last(b).total_cmp(&last(a)).then(b.node.total_ns.cmp(&a.node.total_ns)));
-    Ok(Costs { scales, sources, warnings: whole.warnings.clone(), whole })
+    Ok(Costs { scales, sources, warnings: whole.warnings.clone(), whole, without: all_without })
 }
 
 fn source_cost(part_percent: f64, gain: Difference, without: &Cost, alone: &Cost) -> SourceCost {

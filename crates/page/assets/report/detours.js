@@ -6,8 +6,12 @@ const DRAWN_BY_DEFAULT = 8;
 /** The plots of a recording's detours, with a selection of CPUs if there are too many to draw. */
 function detourSection(data) {
     const show = record(data.show);
-    const lines = records(data.timeline).filter((one) => list(one.seconds).length > 0);
-    const densities = records(data.density).filter((one) => list(one.log10_ns).length > 1);
+    const lines = records(data.timeline)
+        .filter((one) => list(one.steps_us).length > 0)
+        .map(withSeconds);
+    const densities = records(data.density)
+        .filter((one) => list(one.density).length > 1 && list(one.log10_ns).length === 2)
+        .map((one) => ({ ...one, log10_ns: evenly(one.log10_ns, one.density.length) }));
     const reason = absence(show, lines, densities);
     if (reason !== null) {
         return section("detours", "Detours", paragraph(reason, "absent"));
@@ -40,6 +44,18 @@ function detourSection(data) {
         lines.length > 0 ? section("detours", "Detours over time", choice, over) : null,
         densities.length > 0 ? section("durations", "How long detours last", last) : null,
     );
+}
+
+/** A CPU's detours with their times, which the page holds as steps from one to the next. */
+function withSeconds(line) {
+    let us = 0;
+    const seconds = line.steps_us.map((step) => (us += step) / 1e6);
+    return { ...line, seconds, own: new Set(list(line.own)) };
+}
+
+/** `count` values at equal distances from the first to the last. */
+function evenly([first, last], count) {
+    return Array.from({ length: count }, (_, i) => first + ((last - first) * i) / (count - 1));
 }
 
 /** Why there is nothing to draw; null if there is. */
@@ -116,7 +132,7 @@ function cloud(lines) {
         line.seconds.map((second, i) => ({
             second,
             log: Math.log10(Math.max(1, line.duration_ns[i])),
-            series: line.own?.[i] ? lines.length : series,
+            series: line.own.has(i) ? lines.length : series,
         })),
     );
     const sound = dots.filter((dot) => number(dot.second) !== null && number(dot.log) !== null);
