@@ -16,8 +16,8 @@ use quell_analysis::fleet::{Scale, SlowNode, TypicalSource};
 use quell_analysis::overview::{CpuOverview, PeriodRow, QuantaOverview};
 use quell_analysis::predict::Point;
 use quell_analysis::track::{RunSource, Tracked, TrackedPath, TrackedRank, TrackedThread};
-use quell_analysis::whatif::CostRow;
 use quell_analysis::whatif::culprits::{SourceDelay, WorstHit};
+use quell_analysis::whatif::{CostRow, MainSources};
 use quell_recording::columns::{Column, Columns as _};
 use quell_recording::warning::typed_or_sentences;
 use quell_recording::{Trace, lines, one_line};
@@ -174,9 +174,12 @@ impl Page {
         Ok(self)
     }
 
-    /// Adds a recording's detours: over time and by duration, for each CPU.
-    pub fn with_detours(mut self, traces: &[Trace]) -> Self {
-        self.data.insert("timeline".to_owned(), detours::timeline(traces));
+    /// Adds a recording's detours: over time and by duration, for each CPU; with their sources if they are known.
+    pub fn with_detours(mut self, traces: &[Trace], sources: Option<&MainSources>) -> Self {
+        self.data.insert("timeline".to_owned(), detours::timeline(traces, sources));
+        if let Some(sources) = sources {
+            self.data.insert("timeline_sources".to_owned(), detours::names(sources));
+        }
         self.data.insert("density".to_owned(), detours::density(traces));
         self
     }

@@ -37,7 +37,7 @@ pub fn page(
         py.detach(|| recordings.iter().map(read).collect::<Result<_, _>>()).map_err(error::file_error)?;
     page = match traces.as_slice() {
         [] => page,
-        [(_, traces)] => page.with_detours(traces),
+        [(_, traces)] => page.with_detours(traces, None),
         all => page.with_densities(all),
     };
     py.detach(|| page.html()).map_err(|wrong| PyValueError::new_err(wrong.to_string()))

@@ -1,5 +1,7 @@
 //! The noise of a node with each detour divided among its sources: the starting point of every what-if.
 
+use std::collections::BTreeMap;
+
 use quell_recording::{Cpu, Detour, Nanos, Recording, Span, Trace, Warning};
 use quell_sim::{Model, ModelError};
 
@@ -59,7 +61,38 @@ pub struct AttributedNoise {
     load: Option<Load>,
 }
 
+/// The source that took most of each detour.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MainSources {
+    /// The families of sources, the one that took most time first; untrusted text.
+    pub families: Vec<String>,
+    /// For each CPU, in the order of the traces: the start of each detour, ascending, and the index of its family.
+    pub detours: Vec<Vec<(Nanos, usize)>>,
+}
+
 impl AttributedNoise {
+    /// The source that took most of each detour; of equals the first.
+    pub fn main_sources(&self) -> MainSources {
+        let family = |segment: &AttributedSegment| &*self.kinds[segment.kind as usize].family;
+        let mut times: BTreeMap<&str, u64> = BTreeMap::new();
+        for segment in self.traces.iter().flat_map(|trace| &trace.segments) {
+            let time = times.entry(family(segment)).or_default();
+            *time = time.saturating_add(segment.ns);
+        }
+        let mut families: Vec<&str> = times.keys().copied().collect();
+        families.sort_by_key(|family| std::cmp::Reverse(times[family]));
+        let numbers: BTreeMap<&str, usize> = families.iter().copied().zip(0..).collect();
+        let main = |segments: &[AttributedSegment]| {
+            let of = |one: &AttributedSegment| -> u64 {
+                segments.iter().filter(|other| family(other) == family(one)).map(|other| other.ns).sum()
+            };
+            let most = segments.iter().rev().max_by_key(|one| of(one)).unwrap_or(&segments[0]);
+            (segments[0].start, numbers[family(most)])
+        };
+        let detours = self.traces.iter().map(|trace| trace.detours().map(main).collect()).collect();
+        MainSources { families: families.into_iter().map(str::to_owned).collect(), detours }
+    }
+
     /// The noise of a recording, by its attribution. If its sources are not known, all of it is [`UNATTRIBUTED`].
     pub fn from_recording(recording: &Recording, limits: Vec<Warning>) -> Self {
         Self::from_joined(JoinedRecording::new(recording), limits)

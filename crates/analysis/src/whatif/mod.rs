@@ -12,7 +12,7 @@ mod switches;
 mod tests;
 
 pub use crate::attribution::{Kind, UNATTRIBUTED, family};
-pub use attributed_noise::AttributedNoise;
+pub use attributed_noise::{AttributedNoise, MainSources};
 pub use change::{Change, Changed};
 pub use costs::{CostRow, Costs, OTHERS, OnNode, Scale, Source, SourceCost, costs};
 pub(crate) use costs::{on_node, run_with};

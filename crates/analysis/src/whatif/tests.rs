@@ -59,6 +59,30 @@ fn total(noise: &NodeNoise) -> u64 {
 }
 
 #[test]
+fn each_detour_is_of_the_source_that_took_most_of_it() {
+    let node = built();
+    let (sources, noise) = (node.main_sources(), node.noise());
+    assert_eq!((sources.families[0].as_str(), sources.families.len()), ("tick", 3));
+    let mut seen = std::collections::BTreeSet::new();
+    for (trace, main) in noise.traces.iter().zip(&sources.detours) {
+        assert_eq!(trace.detours.len(), main.len());
+        for (detour, (start, family)) in trace.detours.iter().zip(main) {
+            assert_eq!(detour.start, *start);
+            let expected = match detour.duration.as_nanos() {
+                9_000 => "tick",
+                10_000 => "softirq:RCU",
+                // Ticks that are due in that time come after it.
+                10_000_000.. => "task:daemon",
+                _ => continue,
+            };
+            assert_eq!(sources.families[*family], expected, "{detour:?}");
+            seen.insert(expected);
+        }
+    }
+    assert_eq!(seen.len(), 3);
+}
+
+#[test]
 fn the_order_of_sources_depends_on_the_scale_and_removal_confirms_it() {
     let node = [built()];
     let ranks = [16, 65_536];

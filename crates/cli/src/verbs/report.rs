@@ -91,18 +91,24 @@ fn report_recording(args: &Report, study: Option<Study<'_>>, printer: Printer) -
     let overview = overview(&recording);
     let joined = JoinedRecording::new(&recording);
     let attribution = joined.attribution();
-    let (curves, advice) = match noise::check(&recording) {
+    let (curves, sources, advice) = match noise::check(&recording) {
         Ok(()) => {
             let node = noise::sources_of(joined)?;
-            (curves(&recording, &options, printer)?, advice(node, &recording, &options, printer))
+            let sources = node.main_sources();
+            (
+                curves(&recording, &options, printer)?,
+                Some(sources),
+                advice(node, &recording, &options, printer),
+            )
         }
         Err(why) => {
             printer.warn(&format!("the page has no prediction: {why}"));
-            (Vec::new(), None)
+            (Vec::new(), None, None)
         }
     };
     let trials = study.map_or_else(|| Ok(Vec::new()), |study| study.trials(printer))?;
-    write(&output, &recording, &overview, &attribution, (&curves, advice.as_ref(), &trials))?;
+    let sources = (&attribution, sources.as_ref());
+    write(&output, &recording, &overview, sources, (&curves, advice.as_ref(), &trials))?;
     printer.status(&format!("wrote {}", output.display()));
     Ok(Outcome::Done)
 }

@@ -48,20 +48,25 @@ pub fn run(args: &Study, printer: Printer) -> anyhow::Result<Outcome> {
     text += &render::sources::after_brief(&attribution);
     write_json(&folder.join("show.json"), &Show { overview: &overview, attribution: &attribution })?;
     let page = folder.join("report.html");
-    let save = |text: &str, curves: &[_], advice: Option<&_>| -> anyhow::Result<()> {
-        write(&page, &recording, &overview, &attribution, (curves, advice, &[]))?;
+    let save = |text: &str, sources: Option<&_>, curves: &[_], advice: Option<&_>| -> anyhow::Result<()> {
+        write(&page, &recording, &overview, (&attribution, sources), (curves, advice, &[]))?;
         Ok(atomic_write(&folder.join("report.txt"), text.as_bytes())?)
     };
     // Whoever ends the study while it predicts has what was measured.
-    save(&text, &[], None)?;
-    let (curves, advice) = match noise::check(&recording) {
+    save(&text, None, &[], None)?;
+    let (curves, sources, advice) = match noise::check(&recording) {
         Ok(()) => {
             let node = noise::sources_of(joined)?;
-            (curves(&recording, &options, printer)?, advice(node, &recording, &options, printer))
+            let sources = node.main_sources();
+            (
+                curves(&recording, &options, printer)?,
+                Some(sources),
+                advice(node, &recording, &options, printer),
+            )
         }
         Err(why) => {
             printer.warn(&format!("the study has no prediction: {why}"));
-            (Vec::new(), None)
+            (Vec::new(), None, None)
         }
     };
     for (index, curve) in curves.iter().enumerate() {
@@ -73,7 +78,7 @@ pub fn run(args: &Study, printer: Printer) -> anyhow::Result<Outcome> {
         text += &render::advise::briefly(advice);
         write_json(&folder.join("advise.json"), advice)?;
     }
-    save(&text, &curves, advice.as_ref())?;
+    save(&text, sources.as_ref(), &curves, advice.as_ref())?;
     printer.result(&text)?;
     printer.status(&format!("the study is in {}: open {}", folder.display(), page.display()));
     Ok(Outcome::Done)

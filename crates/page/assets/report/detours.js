@@ -23,7 +23,8 @@ function detourSection(data) {
     const drawn = { cpus: all.length > MOST_DRAWN ? all.slice(0, DRAWN_BY_DEFAULT) : all };
     drawn.cpus = [...drawn.cpus].sort((a, b) => a - b);
     const of = (rows) => drawn.cpus.map((cpu) => rows.find((row) => row.cpu === cpu)).filter(Boolean);
-    const over = plotFigure(thinning(lines), () => timeSpec(of(lines), drawn.cpus));
+    const sources = list(data.timeline_sources).map(clean);
+    const over = plotFigure(`${thinning(lines)}${colouring(sources)}`, () => timeSpec(of(lines), drawn.cpus, sources));
     const last = plotFigure(
         "Density of durations, per decade, from the shortest detour to the longest, on logarithmic axes.",
         () =>
@@ -85,8 +86,12 @@ function thinning(lines) {
     const shown = lines.reduce((sum, line) => sum + (number(line.shown) ?? line.seconds.length), 0);
     const total = lines.reduce((sum, line) => sum + (number(line.total) ?? line.seconds.length), 0);
     return shown < total
-        ? `${count(shown)} of ${count(total)} shown: the longest, and the longest in each slice of time.`
+        ? `Each dot is a detour; ${count(shown)} of ${count(total)} are shown: the longest, and the longest in each slice of time.`
         : `Each dot is a detour; all ${count(total)} are on this page.`;
+}
+
+function colouring(sources) {
+    return sources.length > 0 ? " Its colour is that of the source that took most of it." : "";
 }
 
 /** The selection of CPUs for the plots that follow it. */
@@ -126,50 +131,55 @@ function cpuChoice(all, drawn, chosenPlots) {
     return element("div", {}, note, form);
 }
 
-/** All detours of some CPUs, ordered by time: a row of values for each CPU, and one for quell's own detours. */
-function cloud(lines) {
-    const dots = lines.flatMap((line, series) =>
+/** All detours of some CPUs, ordered by time. Each is of the series of its source, or of its CPU where sources are not known; those of quell
+ * itself are of the last. */
+function dotsOf(lines, sources) {
+    const seriesOf = (line, index, i) =>
+        sources.length > 0 ? Math.min(number(Number(line.sources?.[i])) ?? Infinity, sources.length - 1) : index;
+    const last = sources.length > 0 ? sources.length : lines.length;
+    const dots = lines.flatMap((line, index) =>
         line.seconds.map((second, i) => ({
             second,
+            line,
             log: Math.log10(Math.max(1, line.duration_ns[i])),
-            series: line.own.has(i) ? lines.length : series,
+            series: line.own.has(i) ? last : seriesOf(line, index, i),
         })),
     );
     const sound = dots.filter((dot) => number(dot.second) !== null && number(dot.log) !== null);
-    sound.sort((a, b) => a.second - b.second);
-    const rows = Array.from({ length: lines.length + 1 }, (_, series) =>
-        sound.map((dot) => (dot.series === series ? dot.log : null)),
-    );
-    return [sound.map((dot) => dot.second), ...rows];
+    return sound.sort((a, b) => a.second - b.second);
 }
 
-function timeSpec(lines, order) {
-    const data = cloud(lines);
-    const [seconds, ...rows] = data;
-    if (seconds.length === 0) {
+function timeSpec(lines, order, sources) {
+    const dots = dotsOf(lines, sources);
+    if (dots.length === 0) {
         return "None of these CPUs had a detour above the threshold.";
     }
-    const [low, high] = extent(rows);
-    const own = rows.at(-1).some((value) => value !== null);
+    const bySource = sources.length > 0;
+    const names = [...(bySource ? sources : lines.map(cpuName)), "quell's own"];
     const styles = [
-        ...lines.map((line) => style(order.indexOf(line.cpu))),
+        ...(bySource ? sources.map((_, i) => style(i)) : lines.map((line) => style(order.indexOf(line.cpu)))),
         { colour: "--own", dash: [], shape: "square" },
     ];
-    const names = [...lines.map(cpuName), "quell's own"];
-    const groups = names.map((name, i) => ({
+    const rows = names.map((_, series) => dots.map((dot) => (dot.series === series ? dot.log : null)));
+    const [low, high] = extent(rows);
+    const text = (i) => (places) => {
+        const dot = dots[places[i + 1]];
+        const where = bySource && dot && lines.length > 1 ? `, ${cpuName(dot.line)}` : "";
+        return dot ? `${durationOfLog(dot.log)} at ${significant(dot.second, 6)}s${where}` : null;
+    };
+    const all = names.map((name, i) => ({
         name,
         style: styles[i],
         kind: "dots",
         series: [i + 1],
-        text: (places, [xs, ...ys]) =>
-            number(places[i + 1]) === null
-                ? null
-                : `${durationOfLog(ys[i][places[i + 1]])} at ${significant(xs[places[i + 1]], 6)}s`,
+        text: text(i),
     }));
-    const last = seconds.at(-1);
+    const groups = all.filter((_, i) => rows[i].some((value) => value !== null));
+    const last = dots.at(-1).second;
+    const whose = lines.length === 1 ? cpuName(lines[0]) : plural(lines.length, "CPU");
     return {
-        label: `Detours over time of ${lines.length === 1 ? names[0] : plural(lines.length, "CPU")}, up to ${durationOfLog(high)} long. The table of each CPU has the figures.`,
-        data,
+        label: `Detours over time of ${whose}, up to ${durationOfLog(high)} long${bySource ? ", by the source that took most of each" : ""}. The table of each CPU has the figures.`,
+        data: [dots.map((dot) => dot.second), ...rows],
         x: {
             title: "seconds since the start",
             range: [0, last > 0 ? last * 1.01 : 1],
@@ -177,7 +187,7 @@ function timeSpec(lines, order) {
         },
         y: { title: "duration", log: 10, range: [low - 0.1, high + 0.15], text: durationOfLog },
         series: styles.map((one) => ({ ...one, kind: "dots" })),
-        groups: own ? groups : groups.slice(0, -1),
+        groups,
         near: true,
     };
 }
