@@ -10,6 +10,7 @@ mod document;
 mod interval;
 mod messages;
 mod noise;
+mod redraw;
 mod resample;
 mod sample;
 mod tail;
@@ -31,7 +32,7 @@ pub use messages::Messages;
 pub(crate) use messages::culprits_of_messages;
 pub use noise::NodeNoise;
 pub(crate) use noise::WINDOWS_PER_RANK;
-pub(crate) use resample::Redraw;
+pub(crate) use redraw::Redraw;
 pub(crate) use sample::{Difference, Sample};
 
 /// Default number of resampled runs per point.

@@ -16,7 +16,7 @@ use crate::stats::mean;
 
 use super::assemble::{self, Resampled, Support};
 use super::interval;
-use super::resample::Redraw;
+use super::redraw::Redraw;
 use super::{JobNoise, NodeNoise, Options, Point, PredictError, Prediction, Sample, stream};
 
 /// The messages that end each phase.

@@ -1,11 +1,10 @@
 //! Resamples a node's traces in blocks.
 
 use quell_recording::{Cpu, Detour, Nanos, Span, Trace};
-use quell_sim::{BspError, Draws, Node};
-use rayon::prelude::*;
+use quell_sim::{BspError, Draws};
 
+use super::NodeNoise;
 use super::tail::Tail;
-use super::{JobNoise, NodeNoise, stream};
 
 /// A node's span, cut into blocks for the bootstrap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,11 +102,14 @@ impl Resampler {
         let blocks = Blocks::from_node(node, quantum)?;
         let is_whole = std::ptr::eq(node, recorded);
         let all: Vec<_> = recorded.traces.iter().map(|trace| blocks.noise(trace)).collect();
+        let tail = Tail::from_traces(&recorded.traces);
+        let one_more_on = longest(&all).filter(|_| has_one_more(tail.as_ref())).map(|(_, at, _)| at);
         let left = |trace: &Trace| {
             let recorded = recorded.traces.iter().position(|recorded| recorded.cpu == trace.cpu);
             let before = recorded.map_or(&[][..], |at| &all[at]);
             let mut noise = blocks.noise(trace);
-            if !is_whole {
+            // Only the one more longest can take the place of a detour of which nothing is left.
+            if !is_whole && recorded.is_some() && recorded == one_more_on {
                 add_gone(&mut noise, before);
             }
             // Only where noise was taken out does a detour have to be searched in the recorded ones.
@@ -120,7 +122,7 @@ impl Resampler {
             LeftOnCpu { cpu: trace.cpu, detours: left.collect(), recorded }
         };
         let left = node.traces.iter().map(left).collect();
-        Ok(Self { blocks, tail: Tail::from_traces(&recorded.traces), left, recorded: all, is_whole })
+        Ok(Self { blocks, tail, left, recorded: all, is_whole })
     }
 
     /// Draws as much trace again from blocks that begin anywhere (past the end the trace wraps around to its start), the
@@ -136,8 +138,7 @@ impl Resampler {
         let Self { blocks, tail, recorded, .. } = self;
         let whole = blocks.span.length().as_nanos();
         let durations = Draws::new(draws.at(u64::MAX), &[]);
-        let more =
-            OneMore::from_noise(recorded, &durations).filter(|_| tail.is_none_or(|tail| tail.is_heavy()));
+        let more = OneMore::from_noise(recorded, &durations).filter(|_| has_one_more(tail.as_ref()));
         let tail = tail.map(|tail| tail.again(&Draws::new(durations.at(u64::MAX), &[])));
         let places = blocks.matched(recorded, draws);
         let of_cpu = |left: &LeftOnCpu| {
@@ -169,36 +170,6 @@ impl Resampler {
     }
 }
 
-/// The noise of a job's nodes, ready to be drawn again.
-pub(crate) struct Redraw {
-    nodes: Vec<Resampler>,
-    /// The noise that all nodes have at the same time.
-    common: Option<Resampler>,
-}
-
-impl Redraw {
-    pub(crate) fn new(noise: JobNoise<'_>, quantum: Nanos) -> Result<Self, BspError> {
-        let of = |(source, node): (usize, &NodeNoise)| {
-            Resampler::new(node, noise.recorded.get(source).unwrap_or(node), quantum)
-        };
-        let nodes = noise.nodes.par_iter().enumerate().map(of).collect::<Result<_, _>>()?;
-        // The common noise was part of the first node, so it uses the same blocks.
-        Ok(Self { nodes, common: noise.common.map(|common| of((0, common))).transpose()? })
-    }
-
-    /// The nodes of the replicate with this number, and their common noise; `None` if the draw left no useful time at all.
-    pub(crate) fn draw(&self, seed: u64, number: u64) -> Option<(Vec<Node>, Option<Node>)> {
-        let anew = |(source, resampler): (usize, &Resampler)| {
-            Node::new(&resampler.draw(&Draws::new(seed, &[stream::BLOCKS, number, source as u64]))).ok()
-        };
-        let common = match &self.common {
-            Some(common) => Some(anew((0, common))?),
-            None => None,
-        };
-        Some((self.nodes.par_iter().enumerate().map(anew).collect::<Option<_>>()?, common))
-    }
-}
-
 /// On average one more detour as long as the longest: every detour of that CPU becomes as long with a probability of one in their number.
 ///
 /// Of n long detours, a resampled trace has a Poisson number with mean n. If n is small, its 97.5 % point is below the upper end of the exact
@@ -215,12 +186,22 @@ struct OneMore {
     draws: Draws,
 }
 
+/// Whether there is one more of the longest: without a tail, or with a heavy one.
+fn has_one_more(tail: Option<&Tail>) -> bool {
+    tail.is_none_or(|tail| tail.is_heavy())
+}
+
+/// The duration of the longest detour, the index of its CPU, and its start.
+fn longest(all: &[Vec<(u64, Nanos)>]) -> Option<(Nanos, usize, u64)> {
+    let of_cpu = |(at, noise): (usize, &Vec<(u64, Nanos)>)| {
+        noise.iter().map(move |&(start, length)| (length, at, start)).max()
+    };
+    all.iter().enumerate().filter_map(of_cpu).max()
+}
+
 impl OneMore {
     fn from_noise(all: &[Vec<(u64, Nanos)>], draws: &Draws) -> Option<Self> {
-        let of_cpu = |(at, noise): (usize, &Vec<(u64, Nanos)>)| {
-            noise.iter().map(move |&(start, length)| (length, at, start)).max()
-        };
-        let (longest, at, start) = all.iter().enumerate().filter_map(of_cpu).max()?;
+        let (longest, at, start) = longest(all)?;
         let probability = u64::MAX / all[at].len() as u64;
         Some(Self { start, longest, at, probability, draws: Draws::new(draws.at(u64::MAX - 1), &[]) })
     }
