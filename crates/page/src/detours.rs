@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 /// Maximum number of points in one CPU's timeline: more are indistinguishable.
 const MOST_POINTS: usize = 4_000;
 /// Maximum number of points for all CPUs together, which bounds the size of the page.
-const MOST_POINTS_ALL: usize = 48_000;
+const MOST_POINTS_ALL: usize = 44_000;
 
 /// Maximum number of sources that a timeline names; the others are one.
 const MOST_SOURCES: usize = 8;
