@@ -20,7 +20,7 @@ from threading import Lock
 HERE = Path(__file__).resolve().parent.parent
 KEPT = HERE / ".x" / "fuzz"
 SLICES = KEPT / "slices.jsonl"
-# Seconds after which a slice ends, so that all targets advance alike.
+# Maximum length of a slice in seconds, so that all targets advance alike.
 SLICE = 240
 # Files of the checkout that are inputs of a target as they are.
 SAMPLES = {
@@ -44,7 +44,7 @@ class Slice:
     coverage_last: int
 
 
-def command(target: str, binary: Path) -> list[str]:
+def command(target: str, binary: Path, seconds: int) -> list[str]:
     """The command of a slice."""
     found, failed = KEPT / target, KEPT / "failed"
     seeds, dictionary = HERE / "fuzz" / "corpus" / target, HERE / "fuzz" / "dictionaries" / f"{target}.dict"
@@ -52,20 +52,20 @@ def command(target: str, binary: Path) -> list[str]:
         folder.mkdir(parents=True, exist_ok=True)
     inputs = [str(found), *([str(seeds)] if seeds.exists() else [])]
     inputs += [str(HERE / sample) for sample in SAMPLES.get(target, [])]
-    options = [f"-max_total_time={SLICE}", "-timeout=60", "-rss_limit_mb=4096", "-print_final_stats=1"]
+    options = [f"-max_total_time={seconds}", "-timeout=20", "-rss_limit_mb=4096", "-print_final_stats=1"]
     options += [f"-artifact_prefix={failed}/{target}-"]
     options += [f"-dict={dictionary}"] if dictionary.exists() else []
     return [str(binary), *inputs, *options]
 
 
-def run(target: str, binary: Path) -> Slice:
+def run(target: str, binary: Path, seconds: int) -> Slice:
     """Runs a slice; its output stays in .x/fuzz/TARGET.log."""
     # Targets that read files make them in memory.
-    leaks = "detect_leaks=0" if target in LEAKS else ""
-    environment = dict(os.environ, TMPDIR="/dev/shm", ASAN_OPTIONS=leaks)  # noqa: S108
+    sanitizer = "detect_odr_violation=0" + (":detect_leaks=0" if target in LEAKS else "")
+    environment = dict(os.environ, TMPDIR="/dev/shm", ASAN_OPTIONS=sanitizer)  # noqa: S108
     log = KEPT / f"{target}.log"
     with log.open("wb") as output:
-        process = subprocess.Popen(command(target, binary), stdout=output, stderr=output, env=environment)
+        process = subprocess.Popen(command(target, binary, seconds), stdout=output, stderr=output, env=environment)
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
     text = log.read_text(errors="replace")
@@ -100,7 +100,8 @@ class Fuzzing:
     def work(self) -> None:
         """Runs slices as long as there are any."""
         while (target := self.next()) is not None:
-            made = run(target, self.binaries[target])
+            left_s = max(1, round(self.goal_s - self.spent[target]))
+            made = run(target, self.binaries[target], min(SLICE, left_s))
             with self.lock:
                 self.spent[target] += max(made.cpu_s, 1.0)
                 self.busy.discard(target)

@@ -174,8 +174,10 @@ impl Page {
         Ok(self)
     }
 
-    /// Adds a recording's detours: over time and by duration, for each CPU; with their sources if they are known.
+    /// Adds a recording's detours: over time and by duration, for each CPU; with their sources if there are several.
     pub fn with_detours(mut self, traces: &[Trace], sources: Option<&MainSources>) -> Self {
+        // One colour for all detours would say less than one for each CPU.
+        let sources = sources.filter(|sources| sources.families.len() > 1);
         self.data.insert("timeline".to_owned(), detours::timeline(traces, sources));
         if let Some(sources) = sources {
             self.data.insert("timeline_sources".to_owned(), detours::names(sources));

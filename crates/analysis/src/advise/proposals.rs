@@ -116,11 +116,11 @@ pub(super) fn proposals(
     let most = |one: &Weighed| std::cmp::Reverse(one.proposal.node.total_ns);
     all.sort_by_key(|one| (one.proposal.standing, most(one)));
     let noise: u64 = sources.iter().map(|source| source.node.total_ns).sum();
-    let mut seen = 0;
+    let mut predicted = 0;
     let count = all.len();
     for (at, Weighed { proposal, chosen, moves }) in all.iter_mut().enumerate() {
         progress(at as u64, count as u64);
-        let can = proposal.standing <= Applicability::ByHand && seen < MOST_EFFECTS;
+        let can = proposal.standing <= Applicability::ByHand && predicted < MOST_EFFECTS;
         let is_long = proposal.node.total_ns as f64 >= LEAST_SHARE * noise as f64;
         let counts = is_long || costs_much(proposal, sources);
         let Some(side) = (if *moves { leaving } else { Some(base) }) else { continue };
@@ -130,7 +130,7 @@ pub(super) fn proposals(
         let effects = side.effects(&side.without(chosen)?);
         proposal.worth_it = effects.last().is_some_and(Effect::is_worth_it);
         proposal.effects = Some(effects);
-        seen += 1;
+        predicted += 1;
     }
     let most = all.iter().map(|one| gain(&one.proposal)).fold(0.0, f64::max);
     let order = |one: &Weighed| one.proposal.order(most);

@@ -11,7 +11,7 @@ fn a_counter_gives_what_it_rose_by_to_its_own_lane_and_that_of_all() {
     assert_eq!(ledger.local, [157, 150, 7]);
     assert_eq!(ledger.within, [57, 50, 7]);
     assert_eq!(ledger.late, [100, 100, 0]);
-    // What no call was left with and no time was found for.
+    // Together with the noise within the open call.
     assert_eq!([0, 1, 2].map(|account| ledger.unplaced(account)), [157, 150, 7]);
 }
 
