@@ -3,6 +3,7 @@
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use quell_analysis::whatif::AttributedNoise;
 use quell_page::{Page, Part};
 use quell_recording::Trace;
 use serde_json::Value;
@@ -32,13 +33,28 @@ pub fn page(
             PyValueError::new_err(format!("the document for `{name}` cannot be drawn: {wrong}"))
         })?;
     }
-    let read = |(name, recording): &(String, Py<Recording>)| Ok((name.clone(), recording.get().traces()?));
-    let traces: Vec<(String, Vec<Trace>)> =
-        py.detach(|| recordings.iter().map(read).collect::<Result<_, _>>()).map_err(error::file_error)?;
-    page = match traces.as_slice() {
-        [] => page,
-        [(_, traces)] => page.with_detours(traces, None),
-        all => page.with_densities(all),
-    };
+    page = py.detach(|| with_recordings(page, &recordings)).map_err(error::file_error)?;
     py.detach(|| page.html()).map_err(|wrong| PyValueError::new_err(wrong.to_string()))
+}
+
+/// The page with the detours of one recording, each with the source that took most of it, or with the densities of several.
+fn with_recordings(
+    page: Page,
+    recordings: &[(String, Py<Recording>)],
+) -> Result<Page, quell_recording::Error> {
+    match recordings {
+        [] => Ok(page),
+        [(_, one)] => {
+            let whole = one.get().whole()?;
+            let sources = AttributedNoise::from_recording(&whole, Vec::new()).main_sources();
+            Ok(page.with_detours(&whole.traces, Some(&sources)))
+        }
+        all => {
+            let mut named: Vec<(String, Vec<Trace>)> = Vec::new();
+            for (name, one) in all {
+                named.push((name.clone(), one.get().whole()?.into_owned().traces));
+            }
+            Ok(page.with_densities(&named))
+        }
+    }
 }

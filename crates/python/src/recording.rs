@@ -1,11 +1,12 @@
 //! A recording, or another tool's file read as one.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use quell_recording::formats::{self, Imported};
-use quell_recording::{Batches, Manifest, Recording as Whole, TableKind, Trace};
+use quell_recording::{Batches, Manifest, Recording as Whole, TableKind};
 
 use crate::error;
 use crate::table::Table;
@@ -21,11 +22,11 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// The detours of its CPUs.
-    pub fn traces(&self) -> Result<Vec<Trace>, quell_recording::Error> {
+    /// All of it.
+    pub fn whole(&self) -> Result<Cow<'_, Whole>, quell_recording::Error> {
         match &self.imported {
-            Some(imported) => Ok(imported.recording.traces.clone()),
-            None => Ok(Whole::open(&self.path)?.traces),
+            Some(imported) => Ok(Cow::Borrowed(&imported.recording)),
+            None => Ok(Cow::Owned(Whole::open(&self.path)?)),
         }
     }
 }

@@ -12,7 +12,6 @@ use quell_page::{Page, Part};
 use quell_recording::Recording;
 use quell_request::Usage;
 use quell_request::job::Defaults;
-use quell_request::noise;
 use quell_request::show::Several;
 use quell_sim::SyncMode;
 
@@ -22,10 +21,8 @@ use crate::html;
 use crate::outcome::Outcome;
 use crate::printer::Printer;
 use crate::progress::Step;
-use crate::steps::advise::advice;
 use crate::steps::archive_page;
-use crate::steps::page::write;
-use crate::steps::predict::curves;
+use crate::steps::page::{Cost, Measured, write};
 use crate::steps::track::{analyse, verdict};
 
 /// Writes the page of what is named.
@@ -91,24 +88,10 @@ fn report_recording(args: &Report, study: Option<Study<'_>>, printer: Printer) -
     let overview = overview(&recording);
     let joined = JoinedRecording::new(&recording);
     let attribution = joined.attribution();
-    let (curves, sources, advice) = match noise::check(&recording) {
-        Ok(()) => {
-            let node = noise::sources_of(joined)?;
-            let sources = node.main_sources();
-            (
-                curves(&recording, &options, printer)?,
-                Some(sources),
-                advice(node, &recording, &options, printer),
-            )
-        }
-        Err(why) => {
-            printer.warn(&format!("the page has no prediction: {why}"));
-            (Vec::new(), None, None)
-        }
-    };
+    let cost = Cost::predicted(joined, &options, "the page", printer)?;
     let trials = study.map_or_else(|| Ok(Vec::new()), |study| study.trials(printer))?;
-    let sources = (&attribution, sources.as_ref());
-    write(&output, &recording, &overview, sources, (&curves, advice.as_ref(), &trials))?;
+    let measured = Measured { recording: &recording, overview: &overview, attribution: &attribution };
+    write(&output, measured, &cost, &trials)?;
     printer.status(&format!("wrote {}", output.display()));
     Ok(Outcome::Done)
 }

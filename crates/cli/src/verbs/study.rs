@@ -7,7 +7,6 @@ use quell_analysis::overview::overview;
 use quell_node::doctor::{self, Finding, Verdict};
 use quell_recording::{Recording, State, atomic_write};
 use quell_request::job::Defaults;
-use quell_request::noise;
 use serde::Serialize;
 
 use crate::args::Study;
@@ -15,9 +14,7 @@ use crate::outcome::Outcome;
 use crate::plan::{self, name_of_now};
 use crate::printer::Printer;
 use crate::render;
-use crate::steps::advise::advice;
-use crate::steps::page::write;
-use crate::steps::predict::curves;
+use crate::steps::page::{Cost, Measured, write};
 use crate::steps::record::{inside, record};
 
 /// Runs every step, and leaves a folder with all results.
@@ -48,37 +45,24 @@ pub fn run(args: &Study, printer: Printer) -> anyhow::Result<Outcome> {
     text += &render::sources::after_brief(&attribution);
     write_json(&folder.join("show.json"), &Show { overview: &overview, attribution: &attribution })?;
     let page = folder.join("report.html");
-    let save = |text: &str, sources: Option<&_>, curves: &[_], advice: Option<&_>| -> anyhow::Result<()> {
-        write(&page, &recording, &overview, (&attribution, sources), (curves, advice, &[]))?;
+    let measured = Measured { recording: &recording, overview: &overview, attribution: &attribution };
+    let save = |text: &str, cost: &Cost| -> anyhow::Result<()> {
+        write(&page, measured, cost, &[])?;
         Ok(atomic_write(&folder.join("report.txt"), text.as_bytes())?)
     };
     // Whoever ends the study while it predicts has what was measured.
-    save(&text, None, &[], None)?;
-    let (curves, sources, advice) = match noise::check(&recording) {
-        Ok(()) => {
-            let node = noise::sources_of(joined)?;
-            let sources = node.main_sources();
-            (
-                curves(&recording, &options, printer)?,
-                Some(sources),
-                advice(node, &recording, &options, printer),
-            )
-        }
-        Err(why) => {
-            printer.warn(&format!("the study has no prediction: {why}"));
-            (Vec::new(), None, None)
-        }
-    };
-    for (index, curve) in curves.iter().enumerate() {
+    save(&text, &Cost::default())?;
+    let cost = Cost::predicted(joined, &options, "the study", printer)?;
+    for (index, curve) in cost.curves.iter().enumerate() {
         text.push('\n');
         text += &if index == 0 { render::predict::curve(curve) } else { render::predict::briefly(curve) };
         write_json(&folder.join(format!("predict-{}.json", curve.sync.as_str())), curve)?;
     }
-    if let Some(advice) = &advice {
+    if let Some(advice) = &cost.advice {
         text += &render::advise::briefly(advice);
         write_json(&folder.join("advise.json"), advice)?;
     }
-    save(&text, sources.as_ref(), &curves, advice.as_ref())?;
+    save(&text, &cost)?;
     printer.result(&text)?;
     printer.status(&format!("the study is in {}: open {}", folder.display(), page.display()));
     Ok(Outcome::Done)

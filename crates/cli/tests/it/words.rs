@@ -1,5 +1,7 @@
 //! What quell prints: help, refusals, exit codes.
 
+use std::path::Path;
+
 use crate::support::{json, netgauge, run, transcript};
 use insta::assert_snapshot;
 
@@ -18,18 +20,23 @@ fn help_names_every_verb() {
 #[test]
 fn each_verb_explains_itself_with_examples() {
     let dir = tempfile::tempdir().unwrap();
-    let help = transcript(dir.path(), &["--help"]);
+    let verbs = verbs_of(dir.path(), &[]);
+    assert!(verbs.len() >= 18, "{verbs:?}");
+    for verb in verbs {
+        let text = transcript(dir.path(), &[&verb, "--help"]);
+        assert!(text.contains("EXAMPLES") && text.starts_with("exit 0"), "{verb}: {text}");
+    }
+}
+
+/// The verbs that the help lists, or those of a verb.
+fn verbs_of(folder: &Path, within: &[&str]) -> Vec<String> {
+    let help = transcript(folder, &[within, &["--help"]].concat());
     let listed =
         help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
     // The description of a verb may span several lines.
     let listed = listed.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
-    let verbs: Vec<&str> =
-        listed.filter_map(|line| line.split_whitespace().next()).filter(|verb| *verb != "help").collect();
-    assert!(verbs.len() >= 18, "{help}");
-    for verb in verbs {
-        let text = transcript(dir.path(), &[verb, "--help"]);
-        assert!(text.contains("EXAMPLES") && text.starts_with("exit 0"), "{verb}: {text}");
-    }
+    let verbs = listed.filter_map(|line| line.split_whitespace().next()).filter(|verb| *verb != "help");
+    verbs.map(str::to_owned).collect()
 }
 
 #[test]
@@ -248,8 +255,8 @@ fn steering() -> String {
 
 #[test]
 fn what_is_printed_does_not_control_the_terminal() {
-    use std::ffi::{OsStr, OsString};
-    use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+    use std::ffi::OsString;
+    use std::os::unix::ffi::OsStringExt as _;
 
     let dir = tempfile::tempdir().unwrap();
     let folder = dir.path();
@@ -318,10 +325,54 @@ fn what_is_printed_does_not_control_the_terminal() {
         vec![os("doctor"), h()],
         vec![h()],
     ];
-    // Bytes that are no text, in place of each argument's value.
-    for verb in ["show", "predict", "compare", "convert", "simulate", "track", "report", "replay", "goal"] {
-        lines.push(vec![os(verb), bytes.clone()]);
-        lines.push(vec![os(verb), os("--unknown"), OsStr::from_bytes(&bytes.clone().into_vec()).to_owned()]);
+    // Hosts, a model and a plan whose texts are all hostile.
+    fs_err::create_dir(folder.join("hosts")).unwrap();
+    for host in ["a", "b", "c"] {
+        fs_err::create_dir(folder.join("hosts").join(format!("{host}{name}"))).unwrap();
+        for file in fs_err::read_dir(folder.join(&name)).unwrap() {
+            let file = file.unwrap();
+            let to = folder.join("hosts").join(format!("{host}{name}")).join(file.file_name());
+            fs_err::copy(file.path(), to).unwrap();
+        }
+    }
+    let text = serde_json::to_string(&hostile).unwrap();
+    let model = format!(
+        "name = {text}\n[[component]]\nname = {text}\npoisson = {{ rate = '9/s' }}\nduration = {{ constant = '9us' }}\n"
+    );
+    fs_err::write(folder.join("model.toml"), model).unwrap();
+    fs_err::write(folder.join("plan.toml"), format!("profile = {text}\nid = {text}\n")).unwrap();
+    fs_err::write(folder.join("plan.json"), format!("{{\"schema\": {text}, {text}: [{text}]}}")).unwrap();
+    for words in [
+        "show hosts",
+        "show hosts --json",
+        "advise hosts --ranks 4",
+        "report hosts -o hosts.html --ranks 4",
+        "predict model.toml --ranks 4 --phases 20",
+        "advise model.toml --ranks 4 --phases 20",
+        "simulate --pattern ring --ranks 4 --noise model.toml --baseline",
+        "tune plan model.toml",
+        "tune apply plan.toml",
+        "tune apply plan.json",
+        "tune export plan.json",
+    ] {
+        lines.push(words.split(' ').map(os).collect());
+    }
+    // Each verb with texts of both kinds as its argument, as an option and as the value of one.
+    let mut verbs: Vec<Vec<String>> = verbs_of(folder, &[]).into_iter().map(|verb| vec![verb]).collect();
+    for verb in ["tune", "goal", "bench"] {
+        verbs.extend(verbs_of(folder, &[verb]).into_iter().map(|within| vec![verb.to_owned(), within]));
+    }
+    assert!(verbs.len() >= 30, "{verbs:?}");
+    for verb in verbs {
+        for hostile in [h(), bytes.clone()] {
+            let mut option = os("--");
+            option.push(&hostile);
+            for more in
+                [vec![hostile.clone()], vec![option], vec![os("-o"), hostile.clone(), hostile.clone()]]
+            {
+                lines.push(verb.iter().map(|word| os(word)).chain(more).collect());
+            }
+        }
     }
     for line in lines {
         let output = crate::support::quell(folder).args(&line).output().unwrap();

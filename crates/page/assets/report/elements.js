@@ -43,6 +43,10 @@ function pairs(kind, entries) {
 
 /** Number of tables so far, for unique ids. */
 let tables = 0;
+/** Number of rows above which a table scrolls, until all are asked for. */
+const MOST_SHOWN = 24;
+/** Number of rows above which the others are made only when all are asked for. */
+const MOST_MADE = 500;
 
 /**
  * A table that sorts by a click on a header.
@@ -54,24 +58,60 @@ let tables = 0;
 function table(caption, columns, rows) {
     const body = element("tbody");
     const heads = columns.map((column, at) => headCell(column, () => sortBy(at)));
-    const entries = rows.map((row) => ({ row, line: tableLine(columns, row) }));
-    body.append(...entries.map((entry) => entry.line));
+    const sorted = [...rows];
+    let most = MOST_MADE;
+    fill();
+
+    function fill() {
+        body.replaceChildren(...sorted.slice(0, most).map((row) => tableLine(columns, row)));
+    }
 
     function sortBy(at) {
         const upwards = heads[at].getAttribute("aria-sort") !== "ascending";
         heads.forEach((head) => head.removeAttribute("aria-sort"));
         heads[at].setAttribute("aria-sort", upwards ? "ascending" : "descending");
         const key = columns[at].key ?? columns[at].text;
-        entries.sort((a, b) => byValue(key(a.row), key(b.row), upwards));
-        body.append(...entries.map((entry) => entry.line));
+        sorted.sort((a, b) => byValue(key(a), key(b), upwards));
+        fill();
     }
 
     const name = element("p", { class: "caption", id: `table-${(tables += 1)}` }, caption);
     const head = element("thead", {}, element("tr", {}, ...heads));
     const made = element("table", { "aria-labelledby": name.id }, head, body);
-    const scroll = element("div", { role: "region", "aria-labelledby": name.id, tabindex: "0" }, made);
-    scroll.className = rows.length > 24 ? "scroll long" : "scroll";
-    return element("div", { class: "tabular" }, name, scroll);
+    const scroll = element("div", { class: "scroll", role: "region", "aria-labelledby": name.id, tabindex: "0" }, made);
+    const all = showAll(rows.length, MOST_SHOWN, "row", (isAll) => {
+        scroll.classList.toggle("long", !isAll);
+        most = isAll ? rows.length : MOST_MADE;
+        fill();
+    });
+    scroll.classList.toggle("long", all !== null);
+    return element("div", { class: "tabular" }, name, scroll, all);
+}
+
+/** A button that shows all of many things, or again only some of them; null if there are no more than `most`. `show` is called with whether
+ * all are wanted. */
+function showAll(total, most, noun, show) {
+    if (total <= most) {
+        return null;
+    }
+    const button = element("button", { type: "button", "aria-expanded": "false", class: "show-all" });
+    const name = (isAll) => (isAll ? "Show fewer" : `Show all ${plural(total, noun)}`);
+    button.textContent = name(false);
+    button.addEventListener("click", () => {
+        const isAll = button.getAttribute("aria-expanded") !== "true";
+        button.setAttribute("aria-expanded", String(isAll));
+        button.textContent = name(isAll);
+        show(isAll);
+    });
+    return button;
+}
+
+/** Bars below one another: `draw` makes those of some entries, the first `most` ones until all are asked for. */
+function lanes(entries, most, noun, draw) {
+    const room = element("div", { class: "lanes" });
+    const show = (isAll) => room.replaceChildren(...draw(isAll ? entries : entries.slice(0, most)));
+    show(false);
+    return [room, showAll(entries.length, most, noun, show)];
 }
 
 /** Compares two values; absent values come last in both directions. */

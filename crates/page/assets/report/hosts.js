@@ -1,9 +1,7 @@
 // Several hosts: which stand out and why, what each loses, what they cost together.
 
-/** Maximum number of hosts with a bar. */
+/** Maximum number of hosts with a bar, until all are asked for. */
 const MOST_HOST_BARS = 24;
-/** Maximum number of rows in the table of hosts, the noisiest first. */
-const MOST_HOST_ROWS = 500;
 /** Maximum number of causes that are listed for a host. */
 const MOST_CAUSES = 3;
 
@@ -211,7 +209,6 @@ function fleetCostSpec(scales, filled) {
 
 function eachHostSection(hosts) {
     const rows = records(hosts.hosts);
-    const shown = rows.slice(0, MOST_HOST_ROWS);
     const events = (field, show) => made((row) => record(row.events)?.[field], show);
     const columns = [
         HOST_COLUMN,
@@ -239,12 +236,11 @@ function eachHostSection(hosts) {
         { head: "Watched", ...made((row) => row.span_ns, duration) },
         { head: "Method", left: true, text: (row) => clean(row.method) },
     ];
-    const fewer = rows.length > shown.length ? ` The ${count(shown.length)} noisiest of ${count(rows.length)}.` : "";
     return section(
         "hosts",
         "Each host",
         hostBars(rows),
-        table(`A row per recording, the noisiest first.${fewer}`, filled(columns, shown), shown),
+        table("A row per recording, the noisiest first.", filled(columns, rows), rows),
     );
 }
 
@@ -264,9 +260,8 @@ function hostBars(rows) {
     if (known.length < 2) {
         return null;
     }
-    const shown = known.slice(0, MOST_HOST_BARS);
-    const largest = shown[0].overhead_percent;
-    const bars = shown.map((row) => {
+    const largest = known[0].overhead_percent;
+    const laneOf = (row) => {
         const marked = list(row.stands_out).length > 0;
         const text = `${hostName(row)}: ${significant(row.overhead_percent, 3)} %${marked ? ", stands out" : ""}`;
         const bar = element(
@@ -282,17 +277,16 @@ function hostBars(rows) {
             element("span", { class: "lane-room" }, bar),
             element("span", { class: "lane-value" }, `${significant(row.overhead_percent, 3)} %`),
         );
-    });
+    };
     const key = (name, kind) => element("span", { class: "swatch" }, element("i", { class: `piece ${kind}` }), name);
-    const marked = shown.some((row) => list(row.stands_out).length > 0);
-    const fewer =
-        known.length > shown.length ? ` The ${shown.length} noisiest of ${count(known.length)} are drawn.` : "";
+    const marked = known.some((row) => list(row.stands_out).length > 0);
+    const fewer = known.length > MOST_HOST_BARS ? ` First the ${MOST_HOST_BARS} noisiest.` : "";
     return element(
         "figure",
         { class: "stacks" },
         element("figcaption", {}, `Noise overhead of each host, over all of its CPUs.${fewer}`),
         marked ? element("div", { class: "keys" }, key("stands out", "series-1"), key("others", "series-0")) : null,
-        ...bars,
+        ...lanes(known, MOST_HOST_BARS, "host", (some) => some.map(laneOf)),
     );
 }
 

@@ -2,6 +2,7 @@
 
 /** Maximum number of sources with a colour of their own; the rest share one. */
 const MOST_COLOURED = 7;
+/** Maximum number of CPUs with a bar, until all are asked for. */
 const MOST_BARS = 32;
 
 const CLASSES = {
@@ -96,9 +97,10 @@ function cpuBars(sources) {
     const shade = (name) => (name === LEFT ? "left" : (coloured.get(name) ?? "rest"));
     const share = (cpu) =>
         partsOf(cpu).reduce((sum, part) => sum + part.ns, 0) / Math.max(number(cpu.span_ns) ?? 0, 1);
-    const shown = [...cpus].sort((a, b) => share(b) - share(a)).slice(0, MOST_BARS);
-    const most = Math.max(...shown.map(share));
-    shown.sort((a, b) => a.cpu - b.cpu);
+    const busiest = [...cpus].sort((a, b) => share(b) - share(a));
+    const most = share(busiest[0]);
+    const draw = (some) =>
+        [...some].sort((a, b) => a.cpu - b.cpu).map((cpu) => cpuBar(cpu, share(cpu), most, shade, known));
     const caption = detours
         ? "Who took the time of each CPU's detours, in percent of the time watched. Point at a part to read it."
         : "Who took how much time on each CPU, in percent of the time watched. Point at a part to read it.";
@@ -112,17 +114,13 @@ function cpuBars(sources) {
     const legend = keys.map(([name, kind]) =>
         element("span", { class: "swatch" }, element("i", { class: `piece ${kind}` }), name),
     );
-    const fewer =
-        cpus.length > shown.length
-            ? paragraph(`The ${shown.length} CPUs that lost most are drawn, of ${cpus.length}.`, "note")
-            : null;
+    const fewer = cpus.length > MOST_BARS ? ` First the ${MOST_BARS} CPUs that lost most.` : "";
     return element(
         "figure",
         { class: "stacks" },
-        element("figcaption", {}, caption),
+        element("figcaption", {}, caption + fewer),
         element("div", { class: "keys" }, ...legend),
-        ...shown.map((cpu) => cpuBar(cpu, share(cpu), most, shade, known)),
-        fewer,
+        ...lanes(busiest, MOST_BARS, "CPU", draw),
     );
 }
 
