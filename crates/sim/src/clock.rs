@@ -25,6 +25,14 @@ pub struct ProgressClock {
     useful_starts: Sorted,
 }
 
+/// A start at which a piece of work meets one more detour than just before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct WorstStart {
+    pub(crate) start: u64,
+    /// The delay of the work from there, in nanoseconds.
+    pub(crate) delay: u64,
+}
+
 /// Why a trace does not make a clock.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ClockError {
@@ -163,21 +171,40 @@ impl ProgressClock {
     ///
     /// [`ProgressClock::delay`] grows with the start only there. Between two of them it never grows: while
     /// the CPU is useful, start and end move on together; within a detour the end stays where it is.
-    pub(crate) fn worst_starts(&self, work: u64) -> Vec<u64> {
-        let work = work % self.useful;
-        let detours = &self.useful_starts.keys()[..self.detours()];
-        let mut starts: Vec<u64> = detours
-            .iter()
-            .map(|useful_start| {
-                // The first start whose work reaches one nanosecond past the detour's beginning.
-                let useful = (useful_start + self.useful - work) % self.useful + 1;
-                (useful + self.noise_by(useful)) % self.period
-            })
-            .collect();
-        // Two ascending runs, which the stable sort merges in one pass.
-        starts.sort();
-        starts.dedup();
-        starts
+    pub(crate) fn worst_starts(&self, work: u64) -> Vec<WorstStart> {
+        let Some(before) = work.checked_sub(1) else { return Vec::new() };
+        // The work as whole repetitions of the trace and a part in `1..=W(S)`.
+        let (turns, part) = (before / self.useful, before % self.useful + 1);
+        let lost = u128::from(self.period - self.useful);
+        let keys = self.useful_starts.keys();
+        let detours = &keys[..self.detours()];
+        let in_next_turn = detours.partition_point(|&begins| begins < part);
+        let mut worst: Vec<WorstStart> = Vec::with_capacity(detours.len());
+        // In this order both the starts and the number of detours before them ascend.
+        let mut passed = 0;
+        for detour in (in_next_turn..detours.len()).chain(0..in_next_turn) {
+            let begins = detours[detour];
+            let (turns, turn) = if begins < part { (turns + 1, self.useful) } else { (turns, 0) };
+            // The first start whose work reaches one nanosecond past the detour's beginning.
+            let useful = begins + turn - part + 1;
+            passed += keys[passed..].iter().take_while(|&&begins| begins < useful).count();
+            let noise_before = self.noise_of(passed);
+            let (turns, noise) = match begins < self.useful {
+                true => (turns, self.noise_of(detour + 1)),
+                // It begins where the trace ends and begins again.
+                false => (turns + 1, self.noise_by(1)),
+            };
+            let delay = u128::from(turns) * lost + u128::from(noise) - u128::from(noise_before);
+            let start = useful + noise_before;
+            if worst.last().is_none_or(|last| last.start < start) {
+                worst.push(WorstStart { start, delay: u64::try_from(delay).unwrap_or(u64::MAX) });
+            }
+        }
+        if let Some(last) = worst.last_mut().filter(|last| last.start == self.period) {
+            last.start = 0;
+            worst.rotate_right(1);
+        }
+        worst
     }
 
     /// W(t) for `t < period`.

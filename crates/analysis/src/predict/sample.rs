@@ -34,12 +34,13 @@ impl Sample {
         self.percent(mean(self.recorded_ns.iter().copied()).unwrap_or(0.0))
     }
 
-    /// The 95 % confidence interval of the slowdown, which is not negative. It is left out if its ends differ by an order of magnitude:
-    /// then the traces do not resolve the slowdown.
+    /// The 95 % confidence interval of the slowdown, which is not negative. It is left out if its ends differ by an order of magnitude,
+    /// or where no run met any noise: then the traces do not resolve the slowdown.
     pub(crate) fn slowdown_interval(&self) -> Option<[f64; 2]> {
         let [low, high] = self.interval(None)?;
         let (low, high) = (low.min(self.slowdown_percent()).max(0.0), high.max(self.slowdown_percent()));
-        (high <= WITHIN * low || high - low <= NARROW).then_some([low, high])
+        // A trace without detours does not show how rare they are.
+        (high > 0.0 && (high <= WITHIN * low || high - low <= NARROW)).then_some([low, high])
     }
 
     fn percent(&self, phase_ns: f64) -> f64 {
@@ -121,6 +122,11 @@ mod tests {
     fn nothing_is_no_slower_than_nothing() {
         let sample = Sample { silent_ns: 0.0, recorded_ns: vec![5.0], resampled_ns: Vec::new(), longer: 1.0 };
         assert_eq!(sample.slowdown_percent(), 0.0);
+    }
+
+    #[test]
+    fn no_noise_is_no_certainty() {
+        assert_eq!(sample(100.0, vec![Some(100.0); 40]).slowdown_interval(), None);
     }
 
     #[test]

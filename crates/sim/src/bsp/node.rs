@@ -3,7 +3,7 @@
 use quell_recording::{Nanos, Span, Trace};
 
 use super::BspError;
-use crate::clock::ProgressClock;
+use crate::clock::{ProgressClock, WorstStart};
 use crate::sorted::Sorted;
 
 /// The slowest rank of a phase.
@@ -91,12 +91,13 @@ pub(super) struct Pace {
 impl Pace {
     pub(super) fn new(node: Node, quantum: u64) -> Self {
         let clocks = node.clocks;
-        let worst_starts: Vec<Sorted> =
-            clocks.iter().map(|clock| Sorted::new(clock.worst_starts(quantum))).collect();
         let mut ranges: Vec<StartRange> = Vec::new();
-        for (cpu, (clock, starts)) in clocks.iter().zip(&worst_starts).enumerate() {
-            ranges.extend(ranges_between(cpu as u32, clock, starts.keys(), quantum));
-        }
+        let mut of_clock = |(cpu, clock): (usize, &ProgressClock)| {
+            let worst = clock.worst_starts(quantum);
+            ranges.extend(ranges_between(cpu as u32, clock.period(), &worst));
+            Sorted::new(worst.iter().map(|worst| worst.start).collect())
+        };
+        let worst_starts = clocks.iter().enumerate().map(&mut of_clock).collect();
         let rest_peak = keep_worst(&mut ranges);
         Self { clocks, quantum, worst_starts, ranges, rest_peak }
     }
@@ -123,20 +124,16 @@ impl Pace {
 }
 
 /// Each range runs from one worst start to the next; the last wraps around to the first.
-fn ranges_between(
-    cpu: u32,
-    clock: &ProgressClock,
-    starts: &[u64],
-    quantum: u64,
-) -> impl Iterator<Item = StartRange> {
-    let wrapped = starts.first().map(|first| first + clock.period());
-    let next = starts.iter().copied().skip(1).chain(wrapped);
-    starts.iter().zip(next).map(move |(&first, next)| StartRange {
-        peak: clock.delay(first, quantum),
-        first,
-        length: next - first,
+fn ranges_between(cpu: u32, period: u64, worst: &[WorstStart]) -> impl Iterator<Item = StartRange> {
+    let wrapped = worst.first().map(|first| first.start + period);
+    let next = worst.iter().map(|worst| worst.start).skip(1).chain(wrapped);
+    let range = move |(worst, next): (&WorstStart, u64)| StartRange {
+        peak: worst.delay,
+        first: worst.start,
+        length: next - worst.start,
         cpu,
-    })
+    };
+    worst.iter().zip(next).map(range)
 }
 
 /// Sorts the worst ranges to the front, drops the rest and returns their highest peak.
