@@ -80,6 +80,7 @@ class Plots(PackageCase):
         self.assertIn(max(one.detours.column("duration_ns")), durations)
         self.assertEqual(sum(line["total"] for line in drawn["timeline"]), len(one.detours))
         self.assertEqual(drawn["only"], ["detours"])
+        self.assertIn("tick", drawn["timeline_sources"])
         curves = self.data(interactive.density(one, two))["density"]
         self.assertEqual([curve["name"] for curve in curves], [one.name, two.name])
         prediction = quell.predict(A, ranks="16,256", phases=50)
