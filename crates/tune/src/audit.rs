@@ -3,6 +3,8 @@
 mod boot;
 mod by_hand;
 mod compare;
+#[cfg(test)]
+mod directions;
 mod file;
 mod lasting;
 mod lists;

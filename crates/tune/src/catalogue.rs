@@ -179,6 +179,9 @@ pub struct FileKnob {
     /// When the current value counts as the wanted one.
     #[serde(default)]
     pub compare: Compare,
+    /// Values that are stricter than the wanted one, and count as it: a site that has one of them is not made worse.
+    #[serde(default)]
+    pub stricter: Vec<String>,
     /// The CPUs whose files are changed, for a path with `/cpu*/`.
     #[serde(default)]
     pub cpus: Part,
@@ -213,6 +216,10 @@ pub enum Compare {
     AtLeast,
     /// A number that is not larger.
     AtMost,
+    /// A number that is not larger, except 0, which means that another file has the limit.
+    AtMostNotZero,
+    /// Numbers, of which the first is not larger.
+    FirstAtMost,
     /// A number that is not smaller, or 0, which means never.
     AtLeastOrZero,
     /// A number of µs that is not larger, except 0, which means no limit; or `n/a`, which means no latency at all.

@@ -12,6 +12,8 @@ pub fn counts(place: &Place, now: &str, want: &str, how: Compare, online: &[Cpu]
         Compare::Equal => place.same(now, want),
         Compare::AtLeast => numbers().is_some_and(|(now, want)| now >= want),
         Compare::AtMost => numbers().is_some_and(|(now, want)| now <= want),
+        Compare::AtMostNotZero => numbers().is_some_and(|(now, want)| now != 0 && now <= want),
+        Compare::FirstAtMost => first(now).zip(first(want)).is_some_and(|(now, want)| now <= want),
         Compare::AtLeastOrZero => numbers().is_some_and(|(now, want)| now == 0 || now >= want),
         Compare::LatencyAtMost => {
             now.trim() == "n/a" || numbers().is_some_and(|(now, want)| now != 0 && now <= want)
@@ -22,6 +24,11 @@ pub fn counts(place: &Place, now: &str, want: &str, how: Compare, online: &[Cpu]
 
 fn number(text: &str) -> Option<i128> {
     text.trim().parse().ok()
+}
+
+/// The first of several numbers.
+fn first(text: &str) -> Option<i128> {
+    text.split_whitespace().map(number).collect::<Option<Vec<_>>>()?.first().copied()
 }
 
 /// Whether no online CPU is outside the wanted ones. A mask can also name CPUs that are offline or do not exist.
@@ -47,6 +54,11 @@ mod tests {
             (&vm, "30\n", "20", Compare::AtLeast, true),
             (&vm, "-1\n", "20", Compare::AtLeast, false),
             (&vm, "30\n", "20", Compare::AtMost, false),
+            (&vm, "1\n", "3", Compare::AtMostNotZero, true),
+            (&vm, "0\n", "3", Compare::AtMostNotZero, false),
+            (&vm, "0\t4\t1\t7\n", "1 4 1 7", Compare::FirstAtMost, true),
+            (&vm, "4\t4\t1\t7\n", "1 4 1 7", Compare::FirstAtMost, false),
+            (&vm, "0 x\n", "1 4 1 7", Compare::FirstAtMost, false),
             (&vm, "0\n", "600", Compare::AtLeastOrZero, true),
             (&vm, "120\n", "600", Compare::AtLeastOrZero, false),
             (&vm, "n/a\n", "600", Compare::AtLeast, false),

@@ -37,8 +37,11 @@ impl Examiner<'_> {
     fn one_file(&self, at: At<'_>, knob: &FileKnob, path: &str) -> Examined {
         let place = Place::File { path: path.to_owned() };
         // A value that the user gave must match exactly.
-        let compare = if at.instead.is_some() { Compare::Equal } else { knob.compare };
-        let look = self.see(place, at.fill(&knob.want), compare, knob.optional);
+        let (compare, stricter) = match at.instead {
+            Some(_) => (Compare::Equal, &[][..]),
+            None => (knob.compare, &knob.stricter[..]),
+        };
+        let look = self.see(place, at.fill(&knob.want), compare, knob.optional).or_stricter(stricter);
         let mut look = self.unless_writable(look, path, "its mode lets no one write it, not even root");
         if let Some(place_state) = look.place_state.as_mut().filter(|_| !knob.group.is_empty()) {
             place_state.group = knob.group.clone();

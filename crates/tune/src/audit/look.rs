@@ -65,6 +65,17 @@ impl Examined {
         Self { verdict: Verdict::Immovable, why: place_state.why.clone(), ..self }
     }
 
+    /// Counts a value that is stricter than the wanted one as it.
+    pub fn or_stricter(mut self, stricter: &[String]) -> Self {
+        if let Some(PlaceState { place, now: Some(now), done, .. }) = &mut self.place_state
+            && stricter.iter().any(|one| place.same(now, one))
+        {
+            *done = true;
+            self.verdict = Verdict::Done;
+        }
+        self
+    }
+
     fn with(mut self, set: impl FnOnce(&mut PlaceState)) -> Self {
         self.place_state.as_mut().map(set);
         self
