@@ -235,7 +235,7 @@ impl<'a, R: Run + ?Sized, W: Watch + ?Sized> Engine<'a, R, W> {
         let outside = place.call.as_ref().map_or(usize::MAX, |call| call.depth.unwrap_or(usize::MAX));
         let at = place.stack.len() - closed;
         for (depth, frame) in (at..).zip(place.stack.drain(at..)) {
-            self.paths.all[frame.path as usize].time += now - frame.entered;
+            self.paths.add_time(frame.path, now - frame.entered);
             if depth < outside && self.watch.wanted() {
                 self.watch.stayed(&frame.left(location, now));
             }
@@ -307,7 +307,7 @@ impl<'a, R: Run + ?Sized, W: Watch + ?Sized> Engine<'a, R, W> {
             place.ledger.close_interval(now.max(0));
         }
         for frame in std::mem::take(&mut place.stack).into_iter().rev() {
-            self.paths.all[frame.path as usize].time += now - frame.entered;
+            self.paths.add_time(frame.path, now - frame.entered);
             if self.watch.wanted() {
                 self.watch.stayed(&frame.left(location, now));
             }

@@ -46,6 +46,12 @@ impl Paths {
         (self.all.len() - 1) as u32
     }
 
+    /// Adds the time of a stay at a place. Those of many locations together may be more than a number holds.
+    pub fn add_time(&mut self, place: u32, ns: i64) {
+        let time = &mut self.all[place as usize].time;
+        *time = time.saturating_add(ns);
+    }
+
     /// The place of a region that is entered from `parent`.
     pub fn enter(&mut self, parent: u32, region: u32) -> u32 {
         let place = match self.places.get(&(parent, region)) {

@@ -156,7 +156,8 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
                 warnings.push(ArchiveWarning::WithoutFinalize { location, at_ns });
             }
             let unplaced = place.ledger.unplaced(0);
-            self.findings.noise_without_time_ns += unplaced.unsigned_abs();
+            let sum = self.findings.noise_without_time_ns.saturating_add(unplaced.unsigned_abs());
+            self.findings.noise_without_time_ns = sum;
         }
         self.findings.warnings.append(&mut warnings);
     }

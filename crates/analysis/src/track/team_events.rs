@@ -74,7 +74,7 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
             Some(since) => {
                 place.ledger.enter_late();
                 if matches!(wait, TeamWait::Fork(_)) {
-                    self.paths.idle += place.now - since;
+                    self.paths.idle = self.paths.idle.saturating_add(place.now - since);
                 }
             }
             None => place.ledger.enter(place.now),

@@ -268,6 +268,20 @@ fn times_beyond_36_years_are_the_longest_and_no_clock_that_goes_back() {
     assert_eq!((findings.clock_backwards.times, findings.clock_backwards.largest_ns), (0, 0));
 }
 
+/// Ten ranks of 36 years each in one region, half of which never leave it.
+#[test]
+fn times_of_a_region_that_no_number_holds_are_the_largest() {
+    let mut made = Made::new(10, &["tick"]);
+    for rank in 0..10 {
+        made.at(rank, 0, What::Enter(0)).noise(rank, u64::MAX, 0);
+        if rank % 2 == 0 {
+            made.at(rank, u64::MAX, What::Leave(0));
+        }
+    }
+    let tracked = made.track();
+    assert_eq!(tracked.paths.iter().find(|one| one.path == ["main"]).unwrap().time_ns, i64::MAX);
+}
+
 #[test]
 fn a_request_that_ends_with_another_message_gives_its_own_back() {
     // The end is too many events ahead to be known where the receive is posted.
