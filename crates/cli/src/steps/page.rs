@@ -34,7 +34,7 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// Predicts and advises. If the recording bears no prediction, there is none, with a warning; `what` has none.
+    /// Predicts and advises. If nothing can be predicted from the recording, a warning says that `what` has no prediction, and why.
     pub fn predicted(
         joined: JoinedRecording<'_>,
         options: &Options,
