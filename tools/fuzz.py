@@ -28,6 +28,8 @@ SAMPLES = {
     "mitigation": ["crates/tune/catalogue"],
     "trace_dat": ["crates/recording/tests/samples"],
 }
+# An input that takes longer fails, in seconds of wall time: many times what the slowest seed takes, as CPUs are shared.
+TIMEOUT = 20
 # The OTF2 library does not free what it has of an archive that it cannot open.
 LEAKS = {"otf2"}
 
@@ -44,7 +46,7 @@ class Slice:
     coverage_last: int
 
 
-def command(target: str, binary: Path, seconds: int) -> list[str]:
+def command(target: str, binary: Path, seconds: int, timeout: int) -> list[str]:
     """The command of a slice."""
     found, failed = KEPT / target, KEPT / "failed"
     seeds, dictionary = HERE / "fuzz" / "corpus" / target, HERE / "fuzz" / "dictionaries" / f"{target}.dict"
@@ -52,20 +54,20 @@ def command(target: str, binary: Path, seconds: int) -> list[str]:
         folder.mkdir(parents=True, exist_ok=True)
     inputs = [str(found), *([str(seeds)] if seeds.exists() else [])]
     inputs += [str(HERE / sample) for sample in SAMPLES.get(target, [])]
-    options = [f"-max_total_time={seconds}", "-timeout=20", "-rss_limit_mb=4096", "-print_final_stats=1"]
+    options = [f"-max_total_time={seconds}", f"-timeout={timeout}", "-rss_limit_mb=4096", "-print_final_stats=1"]
     options += [f"-artifact_prefix={failed}/{target}-"]
     options += [f"-dict={dictionary}"] if dictionary.exists() else []
     return [str(binary), *inputs, *options]
 
 
-def run(target: str, binary: Path, seconds: int) -> Slice:
+def run(target: str, binary: Path, seconds: int, timeout: int) -> Slice:
     """Runs a slice; its output stays in .x/fuzz/TARGET.log."""
     # Targets that read files make them in memory.
     sanitizer = "detect_odr_violation=0" + (":detect_leaks=0" if target in LEAKS else "")
     environment = dict(os.environ, TMPDIR="/dev/shm", ASAN_OPTIONS=sanitizer)  # noqa: S108
     log = KEPT / f"{target}.log"
     with log.open("wb") as output:
-        process = subprocess.Popen(command(target, binary, seconds), stdout=output, stderr=output, env=environment)
+        process = subprocess.Popen(command(target, binary, seconds, timeout), stdout=output, stderr=output, env=environment)
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
     text = log.read_text(errors="replace")
@@ -79,9 +81,9 @@ def run(target: str, binary: Path, seconds: int) -> Slice:
 class Fuzzing:
     """The slices of some targets, the one that has run least first."""
 
-    def __init__(self, binaries: dict[str, Path], goal_s: float) -> None:
+    def __init__(self, binaries: dict[str, Path], goal_s: float, timeout: int) -> None:
         """Nothing has run."""
-        self.binaries, self.goal_s = binaries, goal_s
+        self.binaries, self.goal_s, self.timeout = binaries, goal_s, timeout
         self.spent = dict.fromkeys(binaries, 0.0)
         self.busy: set[str] = set()
         self.failed: set[str] = set()
@@ -101,7 +103,7 @@ class Fuzzing:
         """Runs slices as long as there are any."""
         while (target := self.next()) is not None:
             left_s = max(1, round(self.goal_s - self.spent[target]))
-            made = run(target, self.binaries[target], min(SLICE, left_s))
+            made = run(target, self.binaries[target], min(SLICE, left_s), self.timeout)
             with self.lock:
                 self.spent[target] += max(made.cpu_s, 1.0)
                 self.busy.discard(target)
@@ -139,13 +141,14 @@ def main() -> int:
     parser.add_argument("--page", type=Path, help="write a table of all slices to this file, and do no more")
     parser.add_argument("--built", type=Path, default=Path(), help="the folder of the built targets")
     parser.add_argument("--minutes", type=float, default=1, help="CPU time of each target")
+    parser.add_argument("--timeout", type=int, default=TIMEOUT, help="seconds for one input; more at idle priority")
     parser.add_argument("targets", nargs="*")
     given = parser.parse_args()
     if given.page:
         given.page.write_text(table())
         return 0
     KEPT.mkdir(parents=True, exist_ok=True)
-    fuzzing = Fuzzing({one: given.built / one for one in given.targets}, 60 * given.minutes)
+    fuzzing = Fuzzing({one: given.built / one for one in given.targets}, 60 * given.minutes, given.timeout)
     side_by_side = os.cpu_count() or 1
     with ThreadPoolExecutor(side_by_side) as pool:
         for worker in [pool.submit(fuzzing.work) for _ in range(side_by_side)]:
