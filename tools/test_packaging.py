@@ -170,13 +170,15 @@ class Slurm(unittest.TestCase):
 class Unit(unittest.TestCase):
     @unittest.skipUnless(shutil.which("systemd-analyze"), "no systemd-analyze here")
     def test_systemd_takes_every_line(self) -> None:
-        text = (PACKAGING / "systemd/quell-metrics.service").read_text()
-        with tempfile.TemporaryDirectory() as folder:
-            unit = Path(folder) / "quell-metrics.service"
-            unit.write_text(text.replace("/usr/bin/quell", "/bin/true").replace("Documentation=man", "#"))
-            printed = subprocess.run(["systemd-analyze", "verify", unit], check=False, capture_output=True, text=True)
-        about = [line for line in printed.stderr.splitlines() if "quell-metrics" in line]
-        self.assertEqual(about, [])
+        for shipped in sorted((PACKAGING / "systemd").glob("*.service")):
+            with self.subTest(shipped.name), tempfile.TemporaryDirectory() as folder:
+                unit = Path(folder) / shipped.name
+                text = shipped.read_text().replace("/usr/bin/quell", "/bin/true")
+                unit.write_text(text.replace("Documentation=man", "#"))
+                verify = ["systemd-analyze", "verify", unit]
+                printed = subprocess.run(verify, check=False, capture_output=True, text=True)
+                about = [line for line in printed.stderr.splitlines() if shipped.stem in line]
+                self.assertEqual(about, [])
 
 
 @unittest.skipUnless(QUELL.exists(), "no target/debug/quell: run cargo build first")
@@ -203,6 +205,7 @@ class Package(unittest.TestCase):
             "./usr/share/man/man1/quell-serve-metrics.1.gz",
             "./usr/share/bash-completion/completions/quell",
             "./usr/lib/systemd/system/quell-metrics.service",
+            "./usr/lib/systemd/system/quell-recover.service",
             "./usr/share/doc/quell/copyright",
             "./usr/share/doc/quell/examples/slurm/prolog.sh",
         ]:

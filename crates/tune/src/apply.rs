@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::fault;
 use super::groups;
-use super::journal::{Begin, Group, Intent, Journal, KeeperRecord, Record, Transaction, VERSION};
+use super::journal::{Begin, Group, Intent, Journal, KeeperRecord, Planned, Record, Transaction, VERSION};
 use super::keeper::{self, KeeperError, Until};
 use super::moment::{boot_id, now};
 use super::place::{self, Place, PlaceError};
@@ -109,11 +109,10 @@ pub fn apply(root: &Root, plan: &Plan, applying: &Applying<'_>) -> Result<Applie
         };
     }
     let id = new_id(&store)?;
-    let journal = store.create(&id)?;
-    fault::point();
+    let journal = begun(root, &store, &id, plan, &writes)?;
     applied.id = Some(id.clone());
-    let mut transaction = Run { root, journal: Journal::on(journal), applied };
-    let ended = transaction.run(plan, &writes, applying, &id);
+    let mut transaction = Run { root, journal, applied };
+    let ended = transaction.run(&writes, applying, &id);
     let applied = transaction.applied;
     match ended {
         Ok(()) => Ok(applied),
@@ -122,6 +121,37 @@ pub fn apply(root: &Root, plan: &Plan, applying: &Applying<'_>) -> Result<Applie
             Err(ApplyError::Failed { what, reverted: Box::new(reverted.map_err(|e| e.to_string())) })
         }
     }
+}
+
+/// A journal with its first record. It has its name only once that is on disk.
+fn begun(root: &Root, store: &Store, id: &str, plan: &Plan, writes: &Due<'_>) -> Result<Journal, StoreError> {
+    let planned = |(write, place): &(&Write, Place)| Planned {
+        place: place.to_string(),
+        old: write.old.clone(),
+        new: write.new.clone(),
+    };
+    let begin = Begin {
+        version: VERSION,
+        at: now(),
+        boot_id: boot_id(root),
+        plan: plan.hash.clone(),
+        mitigations: written_for(writes),
+        planned: writes.iter().map(planned).collect(),
+    };
+    let file = store.create(id)?;
+    fault::point();
+    let made = Journal::on(file).and_then(|mut journal| {
+        journal.append(&Record::Begin(begin))?;
+        journal.sync()?;
+        Ok(journal)
+    });
+    let journal = made.map_err(|source| StoreError::Io { path: store.path_of(id), source });
+    let published = journal.and_then(|journal| store.publish(id).map(|()| journal));
+    if published.is_err() {
+        store.discard(id);
+    }
+    fault::point();
+    published
 }
 
 /// What applying a plan would do now, without doing it.
@@ -242,18 +272,10 @@ struct Run<'a> {
 impl Run<'_> {
     fn run(
         &mut self,
-        plan: &Plan,
         writes: &Due<'_>,
         applying: &Applying<'_>,
         id: &str,
     ) -> Result<(), String> {
-        self.log(&Record::Begin(Begin {
-            version: VERSION,
-            at: now(),
-            boot_id: boot_id(self.root),
-            plan: plan.hash.clone(),
-            mitigations: written_for(writes),
-        }))?;
         let mut held = Vec::new();
         for (n, (write, place)) in writes.iter().enumerate() {
             if (applying.stopped)() {
@@ -273,7 +295,8 @@ impl Run<'_> {
         if (applying.stopped)() {
             return Err("it was interrupted".into());
         }
-        self.log(&Record::Commit { at: now() })
+        self.log(&Record::Commit { at: now() })?;
+        self.journal.sync().map_err(|e| format!("the journal cannot be written: {e}"))
     }
 
     /// Records the original before its place is written. The record is on disk when this returns, so a crash at any later point can be
@@ -282,7 +305,8 @@ impl Run<'_> {
         let failed = |trouble: PlaceError| format!("{place} cannot be read: {trouble}");
         let original = place.read(self.root).map_err(failed)?;
         let group = groups::read(self.root, &write.group).map_err(failed)?;
-        let intent = Intent { n, write: (*write).clone(), place: place.clone(), original, group };
+        let device = place.device(self.root);
+        let intent = Intent { n, write: (*write).clone(), place: place.clone(), device, original, group };
         self.log(&Record::Intent(intent))
     }
 

@@ -1,17 +1,20 @@
 //! The journal of a transaction: a write-ahead log. The previous values are on disk before anything changes; one JSON object per line.
+//!
+//! The lines are chained and counted ([`lines`]), so a journal of which something is missing never reads as whole.
+
+pub mod lines;
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{self, Write as _};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::fault;
+pub use self::lines::Journal;
 use super::place::Place;
 use super::plan::Write;
 
-/// The version of the journal that this quell writes.
-pub const VERSION: u32 = 1;
+/// The version of the journal that this quell writes. Version 1 had no chain.
+pub const VERSION: u32 = 2;
 
 /// Files of a group and their values.
 pub type Group = BTreeMap<String, String>;
@@ -94,6 +97,20 @@ pub struct Begin {
     pub plan: String,
     /// The mitigations.
     pub mitigations: Vec<String>,
+    /// What the plan is about to write, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub planned: Vec<Planned>,
+}
+
+/// A write that a plan is about to make, so that it is known even where its own line is lost.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Planned {
+    /// The place.
+    pub place: String,
+    /// Its value when the plan was made.
+    pub old: String,
+    /// The value to write.
+    pub new: String,
 }
 
 /// A write that is about to be made.
@@ -105,6 +122,9 @@ pub struct Intent {
     pub write: Write,
     /// The current place: the plan's, or its successor if the kernel replaced a thread.
     pub place: Place,
+    /// The device to which the place belongs, where its path names it only by a class, such as `/sys/class/net/eth0`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<String>,
     /// The previous value, as read.
     pub original: String,
     /// The previous values of the files that the kernel changes with it.
@@ -141,51 +161,6 @@ pub enum Outcome {
     Nearest,
 }
 
-/// A journal that is being written.
-#[derive(Debug)]
-pub struct Journal {
-    file: File,
-}
-
-impl Journal {
-    /// Starts in a new file.
-    pub fn on(file: File) -> Self {
-        Self { file }
-    }
-
-    /// Continues a file that may end within a line: ends that line, so that the next record is on a line of its own.
-    ///
-    /// # Errors
-    /// The kernel's error.
-    pub fn go_on(mut file: File, bytes: &[u8]) -> io::Result<Self> {
-        if !bytes.is_empty() && !bytes.ends_with(b"\n") {
-            file.write_all(b"\n")?;
-        }
-        Ok(Self { file })
-    }
-
-    /// Appends a line; it is on disk when this returns.
-    ///
-    /// # Errors
-    /// The kernel's error, such as a full disk.
-    pub fn append(&mut self, record: &Record) -> io::Result<()> {
-        let mut line = serde_json::to_vec(record)?;
-        line.push(b'\n');
-        let length = self.file.metadata()?.len();
-        fault::point();
-        let written = self.file.write_all(&line).and_then(|()| {
-            fault::point();
-            self.file.sync_data()
-        });
-        if written.is_err() {
-            // Half a line would make the next one unreadable. The caller needs the first error, so one of this call is ignored.
-            let _ = self.file.set_len(length);
-        }
-        fault::point();
-        written
-    }
-}
-
 /// A transaction as recorded in its journal.
 #[derive(Clone, Debug, Default)]
 pub struct Transaction {
@@ -203,7 +178,7 @@ pub struct Transaction {
     pub left: bool,
     /// When and by what it was ended, if it is over.
     pub ended: Option<(String, String)>,
-    /// Unreadable lines, other than the last, by number from 1.
+    /// Lines that cannot be read or are missing, by number from 1, other than an incomplete last one.
     pub damaged: Vec<usize>,
 }
 
@@ -223,20 +198,28 @@ pub struct Entry {
 }
 
 impl Transaction {
-    /// Reads a journal. The last line may be incomplete; other unreadable lines are listed in [`Self::damaged`].
+    /// Reads a journal. The last line may be incomplete, if it was being written; other lines that cannot be read, or are missing, are
+    /// listed in [`Self::damaged`].
     pub fn read(id: &str, bytes: &[u8]) -> Self {
         let mut transaction = Self { id: id.to_owned(), ..Self::default() };
-        let lines: Vec<&[u8]> = bytes.split_inclusive(|byte| *byte == b'\n').collect();
-        for (i, line) in lines.iter().enumerate() {
-            let torn = !line.ends_with(b"\n");
-            let taken = serde_json::from_slice(line).is_ok_and(|record| transaction.take(record));
-            // A record is on disk before its write is made, so no write followed an incomplete one.
-            let torn_and_ended = i + 1 < lines.len() && is_torn(line);
-            if !taken && !torn && !torn_and_ended {
-                transaction.damaged.push(i + 1);
+        let (lines, mut damaged) = lines::read(bytes);
+        for line in lines {
+            let record = serde_json::from_slice(line.json);
+            if !record.is_ok_and(|record| transaction.take(record)) {
+                damaged.push(line.number);
             }
         }
+        damaged.sort_unstable();
+        damaged.dedup();
+        transaction.damaged = damaged;
         transaction
+    }
+
+    /// The writes of the plan that have no line here although the journal is damaged: whether they were made is not known.
+    pub fn unrecorded(&self) -> Vec<Planned> {
+        let planned = self.begin.iter().filter(|_| !self.damaged.is_empty()).flat_map(|begin| &begin.planned);
+        let planned = planned.enumerate().filter(|(n, _)| self.entries.iter().all(|one| one.intent.n != *n));
+        planned.map(|(_, planned)| planned.clone()).collect()
     }
 
     /// Adds a record. Returns whether it is consistent with those before.
@@ -316,13 +299,4 @@ impl Transaction {
     pub fn mitigations(&self) -> &[String] {
         self.begin.as_ref().map_or(&[], |begin| &begin.mitigations)
     }
-}
-
-/// Whether a line is an incomplete record whose line was ended when the journal was continued.
-fn is_torn(line: &[u8]) -> bool {
-    let line = line.strip_suffix(b"\n").unwrap_or(line);
-    // After a power failure a file can have its length without its contents.
-    let line =
-        line.iter().rposition(|byte| *byte != 0).and_then(|last| line.get(..=last)).unwrap_or_default();
-    serde_json::from_slice::<serde_json::Value>(line).is_err_and(|error| error.is_eof())
 }

@@ -96,6 +96,16 @@ impl Place {
         }
     }
 
+    /// The device to which it belongs, as its folder below `/sys/devices`, where the path names the device by a class: `eth0` and `sda` are
+    /// names that another device may have tomorrow.
+    pub fn device(&self, root: &Root) -> Option<String> {
+        let Self::File { path } = self else { return None };
+        let by_name = ["/sys/class/", "/sys/block/", "/sys/bus/"].iter().any(|class| path.starts_with(class));
+        let folder = root.path(path.rsplit_once('/')?.0).canonicalize().ok().filter(|_| by_name)?;
+        let inside = folder.strip_prefix(root.path("/")).ok()?.to_string_lossy().into_owned();
+        inside.starts_with("sys/devices/").then(|| format!("/{inside}"))
+    }
+
     /// Sets the value: a wanted one, or one that [`Self::read`] returned.
     ///
     /// # Errors

@@ -1,11 +1,14 @@
 //! Reverts transactions. Each place that still has the value that quell wrote gets its original back, in reverse order; a value that
 //! someone else wrote since then is left alone.
 
+mod result;
+
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use super::fault;
 use super::groups;
+pub use self::result::{Damage, How, Returned, Reverted};
 use super::journal::{Entry, Group, Journal, Outcome, Record, Transaction};
 use super::keeper_process;
 use super::moment::{boot_id, now};
@@ -24,62 +27,6 @@ pub enum Foreign {
     Overwrite,
 }
 
-/// One place, and the result of its revert.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Returned {
-    /// The place.
-    pub place: String,
-    /// The mitigation.
-    pub mitigation: String,
-    /// The result.
-    pub how: How,
-}
-
-/// The result of reverting a place.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum How {
-    /// It is finished.
-    Closed(Outcome),
-    /// Someone else changed it to this value.
-    Foreign(String),
-    /// It has the nearest value that the kernel accepts instead of the original.
-    Nearest {
-        /// The original.
-        original: String,
-        /// Its current value.
-        nearest: String,
-    },
-    /// It could not be reverted.
-    Failed(String),
-}
-
-/// The result of a revert.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Reverted {
-    /// The transactions that were visited, newest first.
-    pub ids: Vec<String>,
-    /// Each place that was still open.
-    pub places: Vec<Returned>,
-    /// Journals with unreadable lines, by line number: the writes in those lines are not reverted.
-    pub damaged: Vec<(String, Vec<usize>)>,
-    /// Why the journal could not be written, if it could not; the places were reverted all the same.
-    pub unwritten: Option<String>,
-}
-
-impl Reverted {
-    /// Whether everything is as it was before.
-    pub fn is_whole(&self) -> bool {
-        self.damaged.is_empty()
-            && self.unwritten.is_none()
-            && self.places.iter().all(|one| matches!(one.how, How::Closed(_)))
-    }
-
-    /// Whether a revert failed, other than by a value that someone else wrote.
-    pub fn has_failed(&self) -> bool {
-        self.unwritten.is_some() || self.places.iter().any(|one| matches!(one.how, How::Failed(_)))
-    }
-}
-
 /// Reverts one transaction, or all that are open, newest first: the originals of a later transaction are what an earlier one wrote.
 ///
 /// # Errors
@@ -96,15 +43,43 @@ pub fn revert(root: &Root, id: Option<&str>, foreign: Foreign, by: &str) -> Resu
         refuse_below(&store, &ids, id)?;
         ids.retain(|one| one == id);
     }
+    each(root, &store, &ids, foreign, by)
+}
+
+fn each(
+    root: &Root,
+    store: &Store,
+    newest_first: &[String],
+    foreign: Foreign,
+    by: &str,
+) -> Result<Reverted, RevertError> {
     let mut all = Reverted::default();
-    for id in ids {
-        let one = revert_one(root, &store, &id, foreign, by)?;
+    for id in newest_first {
+        let one = revert_one(root, store, id, foreign, by)?;
         all.ids.extend(one.ids);
         all.places.extend(one.places);
         all.damaged.extend(one.damaged);
         all.unwritten = all.unwritten.or(one.unwritten);
     }
     Ok(all)
+}
+
+/// Reverts what a crash interrupted, and closes what a boot has reset. Transactions that were applied whole, and last, are left alone.
+///
+/// # Errors
+/// The store's.
+pub fn recover(root: &Root, by: &str) -> Result<Reverted, RevertError> {
+    let Some(store) = Store::open_if_there(root)? else { return Ok(Reverted::default()) };
+    let _lock = Lock::take(root)?;
+    let boot = boot_id(root);
+    let mut ids = Vec::new();
+    for id in store.ids()?.into_iter().rev() {
+        let transaction = Transaction::read(&id, &store.read(&id)?);
+        if transaction.is_interrupted() || transaction.rebooted(&boot) && !transaction.outlives_boots() {
+            ids.push(id);
+        }
+    }
+    each(root, &store, &ids, Foreign::Keep, by)
 }
 
 fn none_or_unknown(id: Option<&str>) -> Result<Reverted, RevertError> {
@@ -184,7 +159,9 @@ pub(super) fn revert_one(
     let transaction = Transaction::read(id, &bytes);
     let mut reverted = Reverted { ids: vec![id.to_owned()], ..Reverted::default() };
     if !transaction.damaged.is_empty() {
-        reverted.damaged.push((id.to_owned(), transaction.damaged.clone()));
+        let (lines, unrecorded) = (transaction.damaged.clone(), transaction.unrecorded());
+        let closed = foreign == Foreign::Forget;
+        reverted.damaged.push(Damage { id: id.to_owned(), lines, unrecorded, closed });
     }
     let journal = store.append(id).and_then(|file| {
         Journal::go_on(file, &bytes).map_err(|source| StoreError::Io { path: store.path_of(id), source })
@@ -204,8 +181,8 @@ pub(super) fn revert_one(
     run.all();
     let (mut journal, mut reverted) = (run.journal, run.reverted);
     let open = reverted.places.iter().any(|one| !matches!(one.how, How::Closed(_)));
-    // A journal with unreadable lines stays open, because the writes in those lines are not reverted.
-    let unread = !reverted.damaged.is_empty() && foreign != Foreign::Forget;
+    // A damaged journal stays open, because the writes in those lines are not reverted.
+    let unread = reverted.damaged.iter().any(|damage| !damage.closed);
     if reverted.unwritten.is_some() {
         return Ok(reverted);
     }
@@ -214,7 +191,11 @@ pub(super) fn revert_one(
     } else {
         Record::End { at: now(), by: by.to_owned() }
     };
-    let written = journal.as_mut().map_or(Ok(()), |journal| journal.append(&last)).map_err(|e| e.to_string());
+    let written = journal.as_mut().map_or(Ok(()), |journal| {
+        journal.append(&last)?;
+        journal.sync()
+    });
+    let written = written.map_err(|e| e.to_string());
     let closed = match last {
         Record::End { .. } => written.and_then(|()| store.close(id).map_err(|e| e.to_string())),
         _ => written,
@@ -273,6 +254,10 @@ impl Run<'_> {
     fn one(&self, entry: &Entry) -> How {
         let intent = &entry.intent;
         let place = &intent.place;
+        // Another device has the name now, and its own value.
+        if intent.device.is_some() && place.device(self.root).is_some_and(|now| Some(now) != intent.device) {
+            return How::Closed(Outcome::Gone);
+        }
         let current = match place.read(self.root) {
             Ok(current) => current,
             Err(_) if self.rebooted && !place.survives_boot() => return How::Closed(Outcome::Rebooted),

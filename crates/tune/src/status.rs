@@ -61,7 +61,7 @@ pub struct Status {
     pub keeper: Option<String>,
     /// Whether a keeper that should be running is gone: the transaction will not be reverted in time.
     pub keeper_is_gone: bool,
-    /// Unreadable lines of the journal.
+    /// Lines of the journal that are unreadable or missing.
     pub damaged_lines: Vec<usize>,
     /// What ended it, and when.
     pub ended: Option<String>,

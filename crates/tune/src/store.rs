@@ -14,6 +14,10 @@ use super::root::Root;
 const JOURNALS: [&str; 4] = ["var", "lib", "quell", "tune"];
 /// The folder of the lock.
 const LOCKS: [&str; 2] = ["run", "quell"];
+/// The ending of a journal's name.
+const JOURNAL: &str = ".jsonl";
+/// The ending as long as its first record is not on disk.
+const BEGUN: &str = ".jsonl.new";
 /// Number of closed journals that are kept.
 const KEPT: usize = 20;
 
@@ -98,11 +102,15 @@ impl Store {
     }
 
     fn ids_in(&self, folder: impl AsFd) -> Result<Vec<String>, StoreError> {
+        self.names_in(folder, JOURNAL)
+    }
+
+    fn names_in(&self, folder: impl AsFd, ending: &str) -> Result<Vec<String>, StoreError> {
         let failed = |e: Errno| self.failed("", e);
         let mut ids = Vec::new();
         for entry in fs::Dir::read_from(folder).map_err(failed)? {
             let name = entry.map_err(failed)?.file_name().to_string_lossy().into_owned();
-            ids.extend(name.strip_suffix(".jsonl").map(str::to_owned));
+            ids.extend(name.strip_suffix(ending).map(str::to_owned));
         }
         ids.sort();
         Ok(ids)
@@ -114,7 +122,7 @@ impl Store {
     /// The kernel's error; a link, or a file of another user, is refused.
     pub fn read(&self, id: &str) -> Result<Vec<u8>, StoreError> {
         use std::io::Read as _;
-        let mut file = self.open_file(id, OFlags::RDONLY)?;
+        let mut file = self.open_file(id, JOURNAL, OFlags::RDONLY)?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).map_err(|source| StoreError::Io { path: self.path_of(id), source })?;
         Ok(bytes)
@@ -131,14 +139,32 @@ impl Store {
         }
     }
 
-    /// Creates a journal; its name is on disk when this returns.
+    /// Creates a journal under a name that no one reads. Removes those that a crash left there: nothing was written to the machine yet.
     ///
     /// # Errors
     /// The kernel's error.
     pub fn create(&self, id: &str) -> Result<File, StoreError> {
-        let file = self.open_file(id, OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OFlags::EXCL)?;
-        self.sync(id)?;
-        Ok(file)
+        for old in self.names_in(self.folder.as_fd(), BEGUN)? {
+            // It does no harm, so an error is ignored.
+            let _ = fs::unlinkat(&self.folder, format!("{old}{BEGUN}"), AtFlags::empty());
+        }
+        self.open_file(id, BEGUN, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL)
+    }
+
+    /// Gives a created journal its name, which is on disk when this returns.
+    ///
+    /// # Errors
+    /// The kernel's error.
+    pub fn publish(&self, id: &str) -> Result<(), StoreError> {
+        let begun = format!("{id}{BEGUN}");
+        fs::renameat(&self.folder, &begun, &self.folder, file_name(id)).map_err(|e| self.failed(id, e))?;
+        self.sync(id)
+    }
+
+    /// Removes a journal that was created and not published.
+    pub fn discard(&self, id: &str) {
+        // The next `create` tries again.
+        let _ = fs::unlinkat(&self.folder, format!("{id}{BEGUN}"), AtFlags::empty());
     }
 
     /// Opens a journal to continue it.
@@ -146,7 +172,7 @@ impl Store {
     /// # Errors
     /// The kernel's error; a link, or a file of another user, is refused.
     pub fn append(&self, id: &str) -> Result<File, StoreError> {
-        self.open_file(id, OFlags::RDWR | OFlags::APPEND)
+        self.open_file(id, JOURNAL, OFlags::RDWR)
     }
 
     /// Moves a finished journal to the closed ones.
@@ -186,10 +212,10 @@ impl Store {
         })
     }
 
-    fn open_file(&self, id: &str, flags: OFlags) -> Result<File, StoreError> {
+    fn open_file(&self, id: &str, ending: &str, flags: OFlags) -> Result<File, StoreError> {
         let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let file =
-            fs::openat(&self.folder, file_name(id), flags, Mode::from(0o600)).map_err(|e| match e {
+            fs::openat(&self.folder, format!("{id}{ending}"), flags, Mode::from(0o600)).map_err(|e| match e {
                 Errno::LOOP => self.refused(id, "it is a link: remove it"),
                 e => self.failed(id, e),
             })?;
@@ -268,7 +294,7 @@ fn no_room(error: &io::Error) -> bool {
 }
 
 fn file_name(id: &str) -> String {
-    format!("{id}.jsonl")
+    format!("{id}{JOURNAL}")
 }
 
 enum Step {
@@ -346,6 +372,8 @@ mod tests {
         let (folder, root) = tree();
         let store = Store::open(&root).unwrap();
         store.create("a").unwrap();
+        assert!(store.ids().unwrap().is_empty(), "it has no record");
+        store.publish("a").unwrap();
         for part in ["quell", "quell/tune"] {
             let mode = folder.path().join("var/lib").join(part).metadata().unwrap().permissions().mode();
             assert_eq!(mode & 0o777, 0o700, "{part}");
@@ -354,6 +382,18 @@ mod tests {
         store.close("a").unwrap();
         assert!(store.ids().unwrap().is_empty());
         assert_eq!(store.last_closed().unwrap().unwrap().0, "a");
+    }
+
+    #[test]
+    fn a_journal_without_a_record_is_removed() {
+        let (_folder, root) = tree();
+        let store = Store::open(&root).unwrap();
+        for id in ["a", "b", "c"] {
+            store.create(id).unwrap();
+        }
+        assert_eq!(store.names_in(store.folder.as_fd(), BEGUN).unwrap(), ["c"]);
+        store.discard("c");
+        assert!(store.names_in(store.folder.as_fd(), BEGUN).unwrap().is_empty());
     }
 
     #[test]
@@ -370,7 +410,7 @@ mod tests {
         let store = Store::open(&root).unwrap();
         symlink("/etc/passwd", store.path_of("x")).unwrap();
         assert!(matches!(store.read("x"), Err(StoreError::Unsafe { .. })));
-        assert!(store.create("x").is_err());
+        assert!(matches!(store.append("x"), Err(StoreError::Unsafe { .. })));
         fs_err::set_permissions(store.path.clone(), std::fs::Permissions::from_mode(0o777)).unwrap();
         assert!(matches!(Store::open(&root), Err(StoreError::Unsafe { .. })));
     }

@@ -10,6 +10,8 @@ use super::Root;
 use super::apply::{Applied, ApplyError, Applying, apply};
 use super::audit::State;
 use super::catalogue::Risk;
+use super::journal::Outcome;
+use super::journal::lines::{self, sealed_again};
 use super::place::Place;
 use super::plan::{Chosen, Plan, SCHEMA, Write};
 use super::revert::{Foreign, How, RevertError, Reverted, revert};
@@ -176,7 +178,7 @@ fn foreign_changes_are_kept_reported_and_overwritten_only_on_request() {
 }
 
 #[test]
-fn a_journal_cut_anywhere_gives_everything_back() {
+fn a_journal_that_ends_anywhere_gives_everything_back() {
     let (_folder, root, plan) = two();
     let before = image(&root, &[A, B]);
     let id = run(&root, &plan).unwrap().id.unwrap();
@@ -184,21 +186,19 @@ fn a_journal_cut_anywhere_gives_everything_back() {
     let whole = store.read(&id).unwrap();
     let after = image(&root, &[A, B]);
     back(&root);
-    for cut in
-        (0..=whole.len()).filter(|cut| cut % 7 == 0 || whole.get(*cut).is_some_and(|byte| *byte == b'\n'))
-    {
+    // The seal and the first record are on disk before the journal has its name.
+    for cut in cuts(&whole).filter(|cut| *cut >= length_of_lines(&whole, 2)) {
         // A journal that ends here is from a crash, before which no more was changed than the journal says.
-        let text = String::from_utf8_lossy(&whole[..cut]).into_owned();
-        let intents = text
-            .split_inclusive('\n')
-            .filter(|line| line.ends_with('\n') && line.contains("\"intent\""))
-            .count();
+        let ends_here = sealed_again(&whole[..cut]);
+        let steps: Vec<String> =
+            lines::read(&ends_here).0.iter().map(|line| String::from_utf8_lossy(line.json).into()).collect();
+        let intents = steps.iter().filter(|line| line.contains("\"intent\"")).count();
         for (n, path) in [A, B].into_iter().enumerate() {
             let image = if n < intents { &after } else { &before };
             fs::write(root.path(path), &image[path]).unwrap();
         }
-        fs::write(store.path_of(&id), &whole[..cut]).unwrap();
-        let interrupted = !text.lines().any(|line| line.contains("\"commit\"") && line.ends_with('}'));
+        fs::write(store.path_of(&id), &ends_here).unwrap();
+        let interrupted = !steps.iter().any(|line| line.contains("\"commit\""));
         assert_eq!(
             matches!(run(&root, &plan), Err(ApplyError::Interrupted { .. })),
             interrupted,
@@ -211,6 +211,43 @@ fn a_journal_cut_anywhere_gives_everything_back() {
     }
 }
 
+fn cuts(whole: &[u8]) -> impl Iterator<Item = usize> {
+    (0..=whole.len()).filter(|cut| cut % 7 == 0 || whole.get(*cut).is_some_and(|byte| *byte == b'\n'))
+}
+
+fn length_of_lines(whole: &[u8], count: usize) -> usize {
+    whole.split_inclusive(|byte| *byte == b'\n').take(count).map(<[u8]>::len).sum()
+}
+
+/// Unlike a crash, a file that lost its end leaves changes that no line records.
+#[test]
+fn a_journal_that_lost_its_end_is_never_whole() {
+    let (_folder, root, plan) = two();
+    let id = run(&root, &plan).unwrap().id.unwrap();
+    let store = Store::open(&root).unwrap();
+    let whole = store.read(&id).unwrap();
+    let after = image(&root, &[A, B]);
+    for cut in cuts(&whole).filter(|cut| *cut < whole.len() - 1) {
+        for path in [A, B] {
+            fs::write(root.path(path), &after[path]).unwrap();
+        }
+        fs::write(store.path_of(&id), &whole[..cut]).unwrap();
+        assert!(!status(&root).unwrap().0[0].damaged_lines.is_empty(), "cut at {cut}");
+        let first = back(&root);
+        assert!(!first.is_whole(), "cut at {cut}: {first:?}");
+        let again = back(&root);
+        assert!(!again.is_whole() && again.places.is_empty(), "cut at {cut}: {again:?}");
+        let recorded = first.places.len();
+        let lost: Vec<&str> = first.damaged[0].unrecorded.iter().map(|one| one.place.as_str()).collect();
+        if cut >= length_of_lines(&whole, 2) {
+            assert_eq!(lost, [A, B][recorded..], "cut at {cut}");
+        }
+        assert_eq!(store.ids().unwrap(), [id.clone()], "cut at {cut}");
+    }
+    undo(&root, None, Foreign::Forget).unwrap();
+    assert!(store.ids().unwrap().is_empty());
+}
+
 #[test]
 fn a_damaged_line_is_reported_and_the_rest_given_back() {
     let (_folder, root, plan) = two();
@@ -220,18 +257,61 @@ fn a_damaged_line_is_reported_and_the_rest_given_back() {
     let lines: Vec<String> = text
         .lines()
         .enumerate()
-        .map(|(i, line)| if i == 1 { "garbage}".into() } else { line.to_owned() })
+        .map(|(i, line)| if i == 2 { "garbage}".into() } else { line.to_owned() })
         .collect();
     fs::write(store.path_of(&id), lines.join("\n") + "\n").unwrap();
     for _ in 0..2 {
         let reverted = back(&root);
         assert!(!reverted.is_whole());
-        assert_eq!(reverted.damaged[0].1[0], 2);
+        assert_eq!(reverted.damaged[0].lines[0], 3);
+        assert_eq!(reverted.damaged[0].unrecorded[0].old, "1\n");
         assert_eq!(root.read(B).unwrap(), "always [madvise] never\n");
     }
     assert!(!status(&root).unwrap().0[0].damaged_lines.is_empty(), "it stays until it is forgotten");
     undo(&root, None, Foreign::Forget).unwrap();
     assert!(status(&root).unwrap().0.is_empty());
+}
+
+/// A journal that an earlier quell wrote, without seal and chain.
+#[test]
+fn a_journal_of_version_1_is_read_and_ended() {
+    let (_folder, root, plan) = two();
+    let before = image(&root, &[A, B]);
+    let id = run(&root, &plan).unwrap().id.unwrap();
+    let store = Store::open(&root).unwrap();
+    let text = String::from_utf8(store.read(&id).unwrap()).unwrap();
+    let line = |line: &str| line.split(",\"line\":").next().unwrap().to_owned() + "}\n";
+    let old: String = text.lines().skip(1).map(line).collect();
+    let old = old.replace("\"version\":2", "\"version\":1");
+    fs::write(store.path_of(&id), &old).unwrap();
+    assert!(back(&root).is_whole());
+    assert_eq!(image(&root, &[A, B]), before);
+    let closed = store.last_closed().unwrap().unwrap().1;
+    assert!(closed.starts_with(old.as_bytes()) && !closed.ends_with(old.as_bytes()));
+    assert!(!String::from_utf8(closed).unwrap().contains("\"sum\""), "it goes on as it began");
+}
+
+#[test]
+fn a_name_that_another_device_has_now_is_left_alone() {
+    let (folder, root, mut plan) = two();
+    let by_name = "/sys/class/net/eth0/mtu";
+    for port in ["a", "b"] {
+        put(folder.path(), &format!("/sys/devices/pci/{port}/net/eth0/mtu"), "1500\n");
+    }
+    let link = folder.path().join("sys/class/net/eth0");
+    fs::create_dir_all(link.parent().unwrap()).unwrap();
+    let plugged = |port: &str| {
+        let _ = fs::remove_file(&link);
+        std::os::unix::fs::symlink(format!("../../devices/pci/{port}/net/eth0"), &link).unwrap();
+    };
+    plugged("a");
+    plan.writes = vec![write(by_name, "1500\n", "9000")];
+    run(&root, &plan).unwrap();
+    plugged("b");
+    put(folder.path(), "/sys/devices/pci/b/net/eth0/mtu", "9000\n");
+    let reverted = back(&root);
+    assert_eq!(reverted.places[0].how, How::Closed(Outcome::Gone));
+    assert_eq!(root.read(by_name).unwrap(), "9000\n");
 }
 
 #[test]
@@ -294,8 +374,8 @@ fn a_unit_half_way_is_not_someone_elses() {
     let store = Store::open(&root).unwrap();
     let text = String::from_utf8(store.read(&id).unwrap()).unwrap();
     // Killed between disable and stop.
-    let cut: String = text.split_inclusive('\n').take(2).collect();
-    fs::write(store.path_of(&id), cut).unwrap();
+    let cut: String = text.split_inclusive('\n').take(3).collect();
+    fs::write(store.path_of(&id), sealed_again(cut.as_bytes())).unwrap();
     put(folder.path(), "/run/unit", "active disabled\n");
     assert!(back(&root).is_whole());
     assert_eq!(root.read("/run/unit").unwrap(), "active enabled\n");

@@ -208,6 +208,9 @@ pub struct TuneRevert {
     /// given.
     #[arg(value_name = "TRANSACTION")]
     pub id: Option<String>,
+    /// Revert only what a crash or a power cut interrupted, and close what a boot has reset: quell-recover.service does this at boot.
+    #[arg(long, conflicts_with_all = ["id", "force", "forget"])]
+    pub interrupted: bool,
     /// Restore the original value even where someone else has changed it since.
     #[arg(long, conflicts_with = "forget")]
     pub force: bool,

@@ -138,6 +138,60 @@ fn killed_at_any_step_units_partitions_and_files_are_given_back() {
     }
 }
 
+/// The journal of what is applied, below the node.
+fn journal(node: &Node) -> PathBuf {
+    let folder = node.path().join("node/var/lib/quell/tune");
+    let mut files = fs_err::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    files.find(|path| path.extension().is_some_and(|ending| ending == "jsonl")).unwrap()
+}
+
+#[test]
+fn a_journal_that_lost_its_end_names_what_it_lost() {
+    let node = Node::new(fake_machine::large);
+    node.plan(&["vm-stat-interval", "thp"]);
+    assert_eq!(node.tune(&["apply", "plan", "--yes"]).status.code(), Some(0));
+    let path = journal(&node);
+    let whole = fs_err::read_to_string(&path).unwrap();
+    // The second write and all that follows.
+    let begins = whole.match_indices("{\"step\":\"intent\"").nth(1).unwrap().0;
+    fs_err::write(&path, &whole[..begins]).unwrap();
+    let id = path.file_stem().unwrap().to_string_lossy().into_owned();
+    let printed = node.output(&["status"]) + &node.output(&["revert"]) + &node.output(&["revert", "--forget"]);
+    insta::assert_snapshot!("journal_without_its_end", printed.replace(&id, "ID"));
+}
+
+/// What `quell-recover.service` does: a boot after a power cut, and one after a transaction that was whole.
+#[test]
+fn a_boot_recovers_what_was_interrupted() {
+    for (ids, whole) in [
+        (vec!["vm-stat-interval", "nohz-full", "--persist"], false),
+        (vec!["vm-stat-interval", "nohz-full", "--persist"], true),
+        (vec!["vm-stat-interval"], true),
+    ] {
+        let node = Node::new(fake_machine::large);
+        let before = node.image();
+        node.plan(&ids);
+        let apply = ["tune", "apply", "plan", "--yes", "--max-risk", "high", "--sysroot", "node"];
+        let points = if whole { "0" } else { "25" };
+        quell(node.path()).args(apply).env("QUELL_FAULT_AT", points).output().unwrap();
+        let applied = node.image();
+        assert_ne!(applied, before, "{ids:?}");
+        node.put("/proc/sys/kernel/random/boot_id", "another\n");
+        let recovered = node.output(&["revert", "--interrupted"]);
+        let is_kept = whole && ids.contains(&"--persist");
+        assert_eq!(recovered.contains("nothing was interrupted"), is_kept, "{ids:?}: {recovered}");
+        let open = node.output(&["status"]);
+        assert_eq!(open.contains("nothing is applied"), !is_kept, "{open}");
+        if !whole {
+            let on_disk = |image: BTreeMap<PathBuf, String>| -> Vec<_> {
+                image.into_iter().filter(|(path, _)| path.starts_with("etc")).collect()
+            };
+            assert_ne!(on_disk(applied), on_disk(before.clone()), "the plan was killed too early");
+            assert_eq!(on_disk(node.image()), on_disk(before), "drop-ins and boot options");
+        }
+    }
+}
+
 #[test]
 fn a_plan_reads_like_a_diff_and_nothing_is_written_without_a_word() {
     let node = Node::new(fake_machine::large);

@@ -1,7 +1,7 @@
 //! `quell tune revert`: restores the original values.
 
-use quell_tune::journal::Outcome as End;
-use quell_tune::revert::{Foreign, How, Reverted, revert};
+use quell_tune::journal::{Outcome as End, Planned};
+use quell_tune::revert::{Damage, Foreign, How, Reverted, recover, revert};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -22,8 +22,10 @@ pub struct Reversion {
     transactions: Vec<String>,
     /// Each place that was not reverted yet.
     places: Vec<Place>,
-    /// Paths of journals with lines that cannot be read.
+    /// Journals with lines that cannot be read or are missing.
     damaged: Vec<String>,
+    /// What plans of damaged journals were to write and have no record of: whether it was written is not known.
+    unrecorded: Vec<Planned>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -45,11 +47,16 @@ pub fn run(args: &TuneRevert, printer: Printer) -> anyhow::Result<Outcome> {
         (_, true) => Foreign::Forget,
         _ => Foreign::Keep,
     };
-    let reverted = revert(&root, args.id.as_deref(), foreign, "quell tune revert")?;
+    let reverted = if args.interrupted {
+        recover(&root, "quell tune revert --interrupted")?
+    } else {
+        revert(&root, args.id.as_deref(), foreign, "quell tune revert")?
+    };
     if args.json {
         printer.json(&document(&reverted))?;
     } else {
-        printer.result(&text(&reverted))?;
+        let nothing = args.interrupted && reverted.ids.is_empty();
+        printer.result(&if nothing { "nothing was interrupted\n".into() } else { text(&reverted) })?;
     }
     outcome(&reverted)
 }
@@ -107,11 +114,24 @@ pub fn text(reverted: &Reverted) -> String {
             How::Failed(why) => text += &format!("  {place}: {}\n", one_line(why)),
         }
     }
-    for (id, lines) in &reverted.damaged {
+    for Damage { id, lines, unrecorded, closed } in &reverted.damaged {
         text += &format!(
-            "  the journal of {} has lines that cannot be read ({lines:?}): the settings in them are not restored\n",
+            "  the journal of {} is damaged: lines {lines:?} cannot be read or are missing, and what they changed is not restored\n",
             one_line(id)
         );
+        for planned in unrecorded {
+            text += &format!(
+                "  {}: no record; was `{}` when the plan was made, which wanted `{}`: compare it yourself\n",
+                one_line(&planned.place),
+                one_line(planned.old.trim()),
+                one_line(planned.new.trim())
+            );
+        }
+        text += if *closed {
+            "  it is closed\n"
+        } else {
+            "  --forget closes the journal once you have compared\n"
+        };
     }
     if reverted.places.iter().any(|one| matches!(one.how, How::Foreign(_))) {
         text += "--force writes the originals over it; --forget leaves it to them permanently\n";
@@ -138,6 +158,7 @@ fn document(reverted: &Reverted) -> Reversion {
         whole: reverted.is_whole(),
         transactions: reverted.ids.clone(),
         places: reverted.places.iter().map(place).collect(),
-        damaged: reverted.damaged.iter().map(|(id, lines)| format!("{id}: lines {lines:?}")).collect(),
+        damaged: reverted.damaged.iter().map(|one| format!("{}: lines {:?}", one.id, one.lines)).collect(),
+        unrecorded: reverted.damaged.iter().flat_map(|one| one.unrecorded.clone()).collect(),
     }
 }

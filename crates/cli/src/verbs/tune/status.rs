@@ -52,7 +52,7 @@ fn text(open: &[Status], closed: Option<&Status>) -> String {
         text.extend(one.keeper.iter().map(|keeper| format!("  {}\n", one_line(keeper))));
         if !one.damaged_lines.is_empty() {
             text += &format!(
-                "  its journal {} is damaged in lines {:?}\n",
+                "  its journal {} is damaged: lines {:?} cannot be read or are missing\n",
                 one_line(&one.journal),
                 one.damaged_lines
             );

@@ -1,0 +1,72 @@
+//! What a revert did.
+
+use crate::journal::{Outcome, Planned};
+
+/// One place, and the result of its revert.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Returned {
+    /// The place.
+    pub place: String,
+    /// The mitigation.
+    pub mitigation: String,
+    /// The result.
+    pub how: How,
+}
+
+/// The result of reverting a place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum How {
+    /// It is finished.
+    Closed(Outcome),
+    /// Someone else changed it to this value.
+    Foreign(String),
+    /// It has the nearest value that the kernel accepts instead of the original.
+    Nearest {
+        /// The original.
+        original: String,
+        /// Its current value.
+        nearest: String,
+    },
+    /// It could not be reverted.
+    Failed(String),
+}
+
+/// The result of a revert.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reverted {
+    /// The transactions that were visited, newest first.
+    pub ids: Vec<String>,
+    /// Each place that was still open.
+    pub places: Vec<Returned>,
+    /// Journals with lines that are unreadable or missing: the writes in those lines are not reverted.
+    pub damaged: Vec<Damage>,
+    /// Why the journal could not be written, if it could not; the places were reverted all the same.
+    pub unwritten: Option<String>,
+}
+
+/// What is missing in a journal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Damage {
+    /// The transaction.
+    pub id: String,
+    /// The numbers of its lines that are unreadable or missing.
+    pub lines: Vec<usize>,
+    /// The writes of its plan without a line: whether they were made is not known.
+    pub unrecorded: Vec<Planned>,
+    /// Whether it is closed all the same, as the user asked.
+    pub closed: bool,
+}
+
+impl Reverted {
+    /// Whether everything is as it was before.
+    pub fn is_whole(&self) -> bool {
+        self.damaged.is_empty()
+            && self.unwritten.is_none()
+            && self.places.iter().all(|one| matches!(one.how, How::Closed(_)))
+    }
+
+    /// Whether a revert failed, other than by a value that someone else wrote.
+    pub fn has_failed(&self) -> bool {
+        self.unwritten.is_some() || self.places.iter().any(|one| matches!(one.how, How::Failed(_)))
+    }
+}
