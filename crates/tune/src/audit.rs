@@ -9,6 +9,7 @@ mod file;
 mod lasting;
 mod lists;
 mod look;
+mod mounts;
 mod own_file;
 mod state;
 mod threads;
@@ -40,6 +41,10 @@ pub enum State {
     NotHere,
     /// The state is not visible; `why` has the reason.
     CannotTell,
+    /// What it touches is on a file system that is not mounted; `why` has the command.
+    NotMounted,
+    /// The kernel does not let this user read what it touches.
+    NotReadable,
 }
 
 /// One place that a mitigation would change, or has changed.

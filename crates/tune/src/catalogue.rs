@@ -190,6 +190,8 @@ pub struct FileKnob {
     pub group: Vec<String>,
     /// A condition on a file in the same folder: its name, and a regular expression for its text.
     pub r#where: Option<Where>,
+    /// The same limit in bytes, for a limit in percent of memory. If that file is not 0, the kernel ignores this one.
+    pub in_bytes: Option<String>,
     /// Whether the file may be absent without anything missing.
     #[serde(default)]
     pub optional: bool,
@@ -226,6 +228,8 @@ pub enum Compare {
     LatencyAtMost,
     /// CPUs, all of them among the wanted ones.
     Within,
+    /// CPUs, the wanted ones among them.
+    Covers,
 }
 
 /// See [`Knob::Irq`].
@@ -329,6 +333,12 @@ pub struct BootKnob {
     pub option: String,
     /// Its value; empty for an option without a value.
     pub want: Want,
+    /// When the value of this boot counts as the wanted one. Flags before a CPU list must be there in any case.
+    #[serde(default)]
+    pub compare: Compare,
+    /// Values that are stricter than the wanted one, or another notation of it, and count as it.
+    #[serde(default)]
+    pub stricter: Vec<String>,
     /// A kernel built without this (`CONFIG_…` in /proc/config.gz or /boot/config-RELEASE) ignores the option.
     pub config: Option<String>,
 }
@@ -370,6 +380,11 @@ pub enum ManualCheck {
     },
     /// Processes: done if none has a matching name.
     NoProcess {
+        /// A regular expression for their names.
+        matches: String,
+    },
+    /// Processes and kernel threads: not here if none has a matching name; otherwise the state is not visible.
+    Process {
         /// A regular expression for their names.
         matches: String,
     },

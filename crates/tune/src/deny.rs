@@ -36,12 +36,16 @@ const NOT_THESE: [&str; 24] = [
 ];
 
 /// Exceptions: files there that only set a value.
-const BUT_THESE: [&str; 6] = [
+const BUT_THESE: [&str; 10] = [
     "/proc/sys/net/core/busy_poll",
     "/proc/sys/net/core/busy_read",
+    "/proc/sys/net/core/netdev_budget",
+    "/proc/sys/net/core/netdev_budget_usecs",
     "/proc/sys/net/core/rps_default_mask",
+    "/proc/sys/net/core/rps_sock_flow_entries",
     "/proc/sys/net/ipv4/route/gc_interval",
     "/proc/sys/net/ipv6/route/gc_interval",
+    "/sys/firmware/acpi/platform_profile",
     "/sys/fs/selinux/avc/cache_threshold",
 ];
 

@@ -116,6 +116,14 @@ impl Root {
         names
     }
 
+    /// The number of entries of a folder.
+    ///
+    /// # Errors
+    /// The kernel's error.
+    pub(super) fn entries(&self, folder: &str) -> io::Result<usize> {
+        Ok(fs::read_dir(self.path(folder))?.count())
+    }
+
     /// All paths that match a pattern with `*`, in natural order. A path without `*` matches itself if it exists.
     pub fn glob(&self, pattern: &str) -> Vec<String> {
         let mut found = vec![String::new()];

@@ -92,7 +92,15 @@ fn heading(document: &Document) -> String {
 }
 
 fn sums(document: &Document) -> String {
-    let states = [State::Applied, State::Partial, State::NotApplied, State::CannotTell, State::NotHere];
+    let states = [
+        State::Applied,
+        State::Partial,
+        State::NotApplied,
+        State::CannotTell,
+        State::NotReadable,
+        State::NotMounted,
+        State::NotHere,
+    ];
     let count = |state| document.mitigations.iter().filter(|one| one.state == state).count();
     let sums: Vec<String> = states
         .into_iter()
@@ -104,17 +112,17 @@ fn sums(document: &Document) -> String {
 
 fn unseen(document: &Document) -> String {
     let mut text = String::new();
-    let reported: Vec<String> = document
-        .mitigations
-        .iter()
-        .filter(|one| one.state == State::CannotTell)
-        .map(|one| {
-            format!("  {}: {}\n", one.id, one_line(one.why.as_deref().unwrap_or("it gives no reason")))
-        })
-        .collect();
-    if !reported.is_empty() {
-        text += "cannot tell:\n";
-        text.extend(reported);
+    for state in [State::CannotTell, State::NotReadable, State::NotMounted] {
+        let mine = document.mitigations.iter().filter(|one| one.state == state);
+        let reported: Vec<String> = mine
+            .map(|one| {
+                format!("  {}: {}\n", one.id, one_line(one.why.as_deref().unwrap_or("it gives no reason")))
+            })
+            .collect();
+        if !reported.is_empty() {
+            text += &format!("{}:\n", word(state));
+            text.extend(reported);
+        }
     }
     if !document.unseen.is_empty() {
         let first = document.unseen.iter().take(8);
@@ -198,6 +206,8 @@ pub fn word(state: State) -> &'static str {
         State::NotApplied => "not applied",
         State::NotHere => "not here",
         State::CannotTell => "cannot tell",
+        State::NotMounted => "not mounted",
+        State::NotReadable => "not readable",
     }
 }
 

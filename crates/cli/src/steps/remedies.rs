@@ -58,7 +58,7 @@ fn candidate(one: &Audited<'_>, elsewhere: bool) -> Candidate {
         _ if elsewhere => Applicability::CannotTell,
         State::Applied => Applicability::On,
         State::NotHere => Applicability::Impossible,
-        State::CannotTell => Applicability::CannotTell,
+        State::CannotTell | State::NotMounted | State::NotReadable => Applicability::CannotTell,
         State::NotApplied | State::Partial if mitigation.affects_only_job_processes() => {
             Applicability::ByHand
         }

@@ -6,6 +6,8 @@ const MITIGATION_STATES = new Map([
     ["partial", ["partly applied", "some settings have the wanted value"]],
     ["not-applied", ["not applied", "no setting has the wanted value"]],
     ["cannot-tell", ["cannot tell", "it cannot be seen; its row says why"]],
+    ["not-readable", ["not readable", "this user may not read it; its row says who may"]],
+    ["not-mounted", ["not mounted", "its file system is not mounted; its row has the command"]],
     ["not-here", ["not here", "nothing that it touches is on this machine"]],
 ]);
 
@@ -118,6 +120,9 @@ const STATE_MARKS = new Map([
     ],
     ["not-here", [["path", { d: "M3.5 8h9" }]]],
 ]);
+/** What cannot be seen has one mark; the word next to it says why. */
+const UNSEEN_STATES = ["cannot-tell", "not-readable", "not-mounted"];
+UNSEEN_STATES.forEach((state) => STATE_MARKS.set(state, STATE_MARKS.get("cannot-tell")));
 
 /** A small drawing for a state; its name is next to it. */
 function stateMark(state) {
@@ -152,7 +157,7 @@ function stateLabel(state) {
 
 /** What could not be determined or read, grouped by the reason. */
 function unseenSection(audit, link) {
-    const unknown = records(audit.mitigations).filter((row) => row.state === "cannot-tell");
+    const unknown = records(audit.mitigations).filter((row) => UNSEEN_STATES.includes(row.state));
     const unseen = records(audit.unseen);
     if (unknown.length === 0 && unseen.length === 0) {
         return section("unseen", "What could not be seen", paragraph("Everything could be seen."));

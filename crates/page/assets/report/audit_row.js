@@ -365,6 +365,9 @@ function whyNoPlan(row) {
             return "It is on already.";
         case "not-here":
             return "There is nothing to write on this machine.";
+        case "not-mounted":
+            return "Its file system is not mounted, so a plan would write nothing.";
+        case "not-readable":
         case "cannot-tell":
             return "The state is unknown, so a plan would write nothing.";
         default:

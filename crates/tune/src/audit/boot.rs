@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use quell_recording::parse_cpu_list;
+use quell_recording::{Cpu, parse_cpu_list};
 
 use super::look::{At, Examined, Examiner, Verdict};
 use super::{ByHand, own_file};
@@ -56,9 +56,12 @@ impl Examiner<'_> {
             }
             Err(why) => return wanted(Verdict::Unseen, Some(why)),
         };
+        if let Some(why) = self.no_command_line() {
+            return wanted(Verdict::NotReadable, Some(why));
+        }
         let has = self.facts.options().filter_map(|word| value_of(word, &knob.option)).last();
         match has {
-            Some(has) if holds(&knob.option, has, &value) => wanted(Verdict::Done, None),
+            Some(has) if holds(knob, has, &value) => wanted(Verdict::Done, None),
             Some(has) => {
                 wanted(Verdict::Not, Some(format!("this boot has `{}={has}`, not `{value}`", knob.option)))
             }
@@ -99,11 +102,16 @@ impl Examiner<'_> {
 
     /// Whether the kernel's configuration is readable and lacks an option.
     fn built_without(&self, config: &str) -> bool {
-        let text = self.root.read(&format!("/boot/config-{}", self.facts.kernel));
         let has = |line: &str| {
             line.strip_prefix(config).is_some_and(|rest| rest.starts_with("=y") || rest.starts_with("=m"))
         };
-        text.is_ok_and(|text| !text.lines().any(has))
+        self.lists.config(&self.facts.kernel).is_some_and(|text| !text.lines().any(has))
+    }
+
+    /// Why the kernel's command line is not known.
+    fn no_command_line(&self) -> Option<String> {
+        let error = self.root.read("/proc/cmdline").err()?;
+        Some(format!("/proc/cmdline cannot be read: {error}"))
     }
 }
 
@@ -136,16 +144,27 @@ fn value_of<'w>(word: &'w str, option: &str) -> Option<&'w str> {
     (name.replace('-', "_") == option.replace('-', "_")).then_some(value)
 }
 
-/// Whether an option's value has what is wanted: at least the wanted flags, and the same CPUs.
-fn holds(option: &str, has: &str, want: &str) -> bool {
-    if want.is_empty() || has == want {
+/// Whether an option's value has what is wanted: a number or CPUs as the knob compares them, and at least the wanted flags.
+fn holds(knob: &BootKnob, has: &str, want: &str) -> bool {
+    if want.is_empty() || has == want || knob.stricter.iter().any(|one| one == has) {
         return true;
     }
-    let ((has_flags, has_cpus), (want_flags, want_cpus)) = (flags(option, has), flags(option, want));
-    match (parse_cpu_list(&has_cpus), parse_cpu_list(&want_cpus)) {
-        (Ok(has), Ok(want)) => has == want && want_flags.is_subset(&has_flags),
-        _ => false,
+    let number = |text: &str| text.parse::<u64>().ok();
+    match knob.compare {
+        Compare::AtLeast => return number(has).zip(number(want)).is_some_and(|(has, want)| has >= want),
+        Compare::AtMost => return number(has).zip(number(want)).is_some_and(|(has, want)| has <= want),
+        _ => {}
     }
+    let option = &knob.option;
+    let ((has_flags, has_cpus), (want_flags, want_cpus)) = (flags(option, has), flags(option, want));
+    let (Ok(has), Ok(want)) = (parse_cpu_list(&has_cpus), parse_cpu_list(&want_cpus)) else { return false };
+    let all = |these: &[Cpu], of: &[Cpu]| these.iter().all(|cpu| of.contains(cpu));
+    let enough = match knob.compare {
+        Compare::Within => !has.is_empty() && all(&has, &want),
+        Compare::Covers => all(&want, &has),
+        _ => has == want,
+    };
+    enough && want_flags.is_subset(&has_flags)
 }
 
 /// The flags before a CPU list, and the list. Without flags, `isolcpus` means `domain`.
@@ -161,24 +180,41 @@ fn flags<'v>(option: &str, value: &'v str) -> (BTreeSet<&'v str>, String) {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may")]
     use super::*;
 
     #[test]
     fn options_are_read_as_the_kernel_reads_them() {
-        for (option, has, want, good) in [
-            ("isolcpus", "domain,managed_irq,1-3", "managed_irq,domain,1,2,3", true),
-            ("isolcpus", "domain,managed_irq,1-3", "domain,1-3", true),
-            ("isolcpus", "1-3", "domain,1-3", true),
-            ("isolcpus", "1-3", "domain,managed_irq,1-3", false),
-            ("isolcpus", "domain,1-2", "domain,1-3", false),
-            ("nohz_full", "1-3", "1,2-3", true),
-            ("skew_tick", "1", "1", true),
-            ("skew_tick", "0", "1", false),
-            ("tsc", "reliable", "reliable", true),
-            ("tsc", "unstable", "reliable", false),
-            ("nosmt", "force", "", true),
+        use Compare::{AtLeast, AtMost, Covers, Equal, Within};
+        for (option, has, want, compare, good) in [
+            ("isolcpus", "domain,managed_irq,1-3", "managed_irq,domain,1,2,3", Equal, true),
+            ("isolcpus", "domain,managed_irq,1-3", "domain,1-3", Equal, true),
+            ("isolcpus", "1-3", "domain,1-3", Equal, true),
+            ("isolcpus", "1-3", "domain,managed_irq,1-3", Equal, false),
+            ("isolcpus", "domain,1-2", "domain,1-3", Covers, false),
+            ("isolcpus", "domain,1-4", "domain,1-3", Covers, true),
+            ("isolcpus", "nohz,1-4", "domain,1-3", Covers, false),
+            ("nohz_full", "1-3", "1,2-3", Equal, true),
+            ("nohz_full", "0-3", "1-3", Covers, true),
+            ("nohz_full", "all", "1-3", Covers, true),
+            ("nohz_full", "", "1-3", Covers, false),
+            ("irqaffinity", "0", "0,4", Within, true),
+            ("irqaffinity", "0-1", "0,4", Within, false),
+            ("irqaffinity", "", "0,4", Within, false),
+            ("skew_tick", "1", "1", Equal, true),
+            ("skew_tick", "0", "1", Equal, false),
+            ("hugepages", "17", "16", AtLeast, true),
+            ("hugepages", "15", "16", AtLeast, false),
+            ("hugepages", "-1", "16", AtLeast, false),
+            ("x.max_cstate", "0", "1", AtMost, true),
+            ("tsc", "reliable", "reliable", Equal, true),
+            ("tsc", "unstable", "reliable", Equal, false),
+            ("nosmt", "force", "", Equal, true),
         ] {
-            assert_eq!(holds(option, has, want), good, "{option}: {has} for {want}");
+            let stricter = vec!["all".to_owned()];
+            let want_text = want.to_owned().try_into().unwrap();
+            let knob = BootKnob { option: option.into(), want: want_text, compare, stricter, config: None };
+            assert_eq!(holds(&knob, has, want), good, "{option}: {has} for {want}");
         }
         assert_eq!(value_of("rcu-nocbs=1", "rcu_nocbs"), Some("1"));
         assert_eq!(value_of("nohz_full_patience_delay=1", "nohz_full"), None);

@@ -7,8 +7,8 @@ use crate::catalogue::{ByHandKnob, ManualCheck};
 /// Possible paths of Slurm's configuration.
 const SLURM: [&str; 3] = ["/etc/slurm/slurm.conf", "/etc/slurm-llnl/slurm.conf", "/usr/local/etc/slurm.conf"];
 
-/// What the machine shows: whether it is done, if that is known, and a text; an error if the machine does not have it.
-type Seen = Result<(Option<bool>, String), String>;
+/// What the machine shows, and a text; an error if the machine does not have it.
+type Seen = Result<(Verdict, String), String>;
 
 impl Examiner<'_> {
     pub(super) fn by_hand(&self, knob: &ByHandKnob) -> Examined {
@@ -18,19 +18,21 @@ impl Examiner<'_> {
             let why = Some("quell cannot see whether it is done".to_owned());
             return Examined { verdict: Verdict::Unseen, why, place_state: None, by_hand };
         };
+        if let ManualCheck::File { path, .. } = how
+            && !self.root.has(path)
+            && let Some(look) = self.behind_a_mount(path)
+        {
+            return Examined { by_hand: by_hand(None, look.why.clone()), ..look };
+        }
         match self.seen(how) {
-            Ok((done, seen)) => {
-                let verdict = match done {
-                    Some(true) => Verdict::Done,
-                    Some(false) => Verdict::Not,
-                    None => Verdict::Unseen,
+            Ok((verdict, seen)) => {
+                let done = match verdict {
+                    Verdict::Done => Some(true),
+                    Verdict::Not => Some(false),
+                    _ => None,
                 };
-                Examined {
-                    verdict,
-                    why: Some(seen.clone()),
-                    place_state: None,
-                    by_hand: by_hand(done, Some(seen)),
-                }
+                let by_hand = by_hand(done, Some(seen.clone()));
+                Examined { verdict, why: Some(seen), place_state: None, by_hand }
             }
             Err(why) => Examined::bare(Verdict::NotMissed, why),
         }
@@ -41,33 +43,35 @@ impl Examiner<'_> {
             ManualCheck::Steal => Ok(self.steal()),
             ManualCheck::File { path, matches } => self.text(path, matches),
             ManualCheck::NoProcess { matches } => self.no_process(matches),
+            ManualCheck::Process { matches } => self.some_process(matches),
             ManualCheck::Irq { matches } => self.some_irq(matches),
             ManualCheck::SlurmCores => self.slurm_cores(),
         }
     }
 
-    fn steal(&self) -> (Option<bool>, String) {
+    fn steal(&self) -> (Verdict, String) {
         let stat = self.root.read("/proc/stat").unwrap_or_default();
         let field = stat.lines().next().and_then(|line| line.split_whitespace().nth(8));
         let ticks: u64 = field.and_then(|field| field.parse().ok()).unwrap_or(0);
         if ticks > 0 {
             // USER_HZ is 100 on every architecture that Linux supports.
             let seconds = ticks as f64 / 100.0;
-            return (Some(false), format!("the hypervisor took {seconds:.1} s of CPU time since boot"));
+            return (Verdict::Not, format!("the hypervisor took {seconds:.1} s of CPU time since boot"));
         }
         let lparcfg = self.root.read("/proc/ppc64/lparcfg").unwrap_or_default();
         let shared = lparcfg.lines().find_map(|line| line.strip_prefix("shared_processor_mode="));
         match shared.map(str::trim) {
-            Some("0") => return (Some(true), "the partition's processors are dedicated".into()),
-            Some(_) => return (Some(false), "the partition shares its processors with others".into()),
+            Some("0") => return (Verdict::Done, "the partition's processors are dedicated".into()),
+            Some(_) => return (Verdict::Not, "the partition shares its processors with others".into()),
             None => {}
         }
         match self.is_guest() {
-            Some(false) => (Some(true), "there is no hypervisor".into()),
-            Some(true) => (None, "there is a hypervisor; it reports no stolen time".into()),
-            None => {
-                (None, "no stolen time is reported, and it is unknown whether there is a hypervisor".into())
-            }
+            Some(false) => (Verdict::Done, "there is no hypervisor".into()),
+            Some(true) => (Verdict::Unseen, "there is a hypervisor; it reports no stolen time".into()),
+            None => (
+                Verdict::Unseen,
+                "no stolen time is reported, and it is unknown whether there is a hypervisor".into(),
+            ),
         }
     }
 
@@ -89,12 +93,13 @@ impl Examiner<'_> {
             Ok(text) => {
                 let first = text.trim().lines().next().unwrap_or_default();
                 let shown: String = first.chars().take(120).collect();
-                Ok((Some(regex.is_match(text.trim())), format!("{path} has `{shown}`")))
+                Ok((judged(regex.is_match(text.trim())), format!("{path} has `{shown}`")))
             }
             Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
-                Ok((None, format!("{path} cannot be read: only root may")))
+                Ok((Verdict::NotReadable, format!("{path} cannot be read: only root may")))
             }
-            Err(_) => Err(format!("{path} is not there")),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(format!("{path} is not there")),
+            Err(error) => Ok((Verdict::Unseen, format!("{path} cannot be read: {error}"))),
         }
     }
 
@@ -106,9 +111,16 @@ impl Examiner<'_> {
         names.sort_unstable();
         names.dedup();
         Ok(match names.is_empty() {
-            true => (Some(true), "no such process runs".into()),
-            false => (Some(false), format!("{} runs", names.join(", "))),
+            true => (Verdict::Done, "no such process runs".into()),
+            false => (Verdict::Not, format!("{} runs", names.join(", "))),
         })
+    }
+
+    fn some_process(&self, matches: &str) -> Seen {
+        match self.no_process(matches)? {
+            (Verdict::Done, _) => Err(format!("no process or kernel thread is named like `{matches}`")),
+            (_, runs) => Ok((Verdict::Unseen, format!("{runs}; quell cannot see whether it is done"))),
+        }
     }
 
     fn some_irq(&self, matches: &str) -> Seen {
@@ -116,7 +128,10 @@ impl Examiner<'_> {
         let count = self.lists.irqs().iter().filter(|irq| regex.is_match(&irq.name)).count();
         match count {
             0 => Err(format!("no interrupt is named like `{matches}`")),
-            _ => Ok((None, format!("{count} such interrupts are here; quell cannot see whether it is done"))),
+            _ => Ok((
+                Verdict::Unseen,
+                format!("{count} such interrupts are here; quell cannot see whether it is done"),
+            )),
         }
     }
 
@@ -135,8 +150,12 @@ impl Examiner<'_> {
                 matches!(name.as_str(), "cpuspeclist" | "corespeccount") && !matches!(*value, "" | "0")
             });
         Ok(match set {
-            Some((name, value)) => (Some(true), format!("{path} has {name}={value}")),
-            None => (Some(false), format!("{path} reserves no core for the system")),
+            Some((name, value)) => (Verdict::Done, format!("{path} has {name}={value}")),
+            None => (Verdict::Not, format!("{path} reserves no core for the system")),
         })
     }
+}
+
+fn judged(done: bool) -> Verdict {
+    if done { Verdict::Done } else { Verdict::Not }
 }

@@ -19,6 +19,7 @@ pub fn counts(place: &Place, now: &str, want: &str, how: Compare, online: &[Cpu]
             now.trim() == "n/a" || numbers().is_some_and(|(now, want)| now != 0 && now <= want)
         }
         Compare::Within => within(place, now, want, online),
+        Compare::Covers => within(place, want, now, online),
     }
 }
 
@@ -72,6 +73,8 @@ mod tests {
             (&file("/proc/irq/default_smp_affinity"), "7\n", "03", Compare::Within, false),
             (&file("/proc/sys/kernel/watchdog_cpumask"), "0-1\n", "0-2", Compare::Within, true),
             (&file("/proc/sys/kernel/watchdog_cpumask"), "\n", "0-2", Compare::Within, true),
+            (&file("/proc/sys/kernel/watchdog_cpumask"), "1-3\n", "2-3", Compare::Covers, true),
+            (&file("/proc/sys/kernel/watchdog_cpumask"), "3\n", "2-3", Compare::Covers, false),
         ] {
             assert_eq!(counts(place, now, want, how, &online), counted, "{now:?} {how:?} {want}");
         }

@@ -61,7 +61,7 @@ impl File<'_> {
             Compare::FirstAtMost => (vec![first(-1)], vec![first(1)]),
             Compare::AtLeastOrZero => (vec![near(1), zero], vec![near(-1)]),
             Compare::LatencyAtMost => (vec![near(-1), Some("n/a".to_owned())], vec![near(1), zero]),
-            Compare::Within => unreachable!("those are CPUs"),
+            Compare::Within | Compare::Covers => unreachable!("those are CPUs"),
         };
         let all = |values: Vec<Option<String>>| values.into_iter().flatten();
         let counted = all(better).chain(self.knob.stricter.iter().cloned()).chain([self.want.clone()]);
@@ -79,7 +79,7 @@ fn concrete(path: &str) -> String {
 /// A value of the file that a knob has as its condition, under which it is looked at.
 fn condition(test: &crate::catalogue::Where) -> &'static str {
     let regex = regex::Regex::new(&test.matches).unwrap();
-    let values = ["0", "1", "on", "POLL", "C6", "CEDE", "disk_capability"];
+    let values = ["0", "1", "on", "POLL", "C6", "CEDE", "disk_capability", "balanced performance"];
     values.into_iter().find(|one| regex.is_match(one)).unwrap_or("2")
 }
 

@@ -1,11 +1,16 @@
 //! Kernel files: which files a path with wildcards stands for on this machine.
 
 use super::look::{At, Examined, Examiner, Verdict};
-use crate::catalogue::{Compare, EACH_CPU, FileKnob, Where};
+use crate::catalogue::{Compare, EACH_CPU, FileKnob, Part, Where};
 use crate::place::Place;
 
 impl Examiner<'_> {
     pub(super) fn file(&self, at: At<'_>, knob: &FileKnob) -> Vec<Examined> {
+        if knob.want.has(Part::FirstThreads)
+            && let Some(none) = self.no_such_part(Part::FirstThreads)
+        {
+            return vec![none];
+        }
         let found = match self.paths(at, knob) {
             Ok(found) => found,
             Err(why) => return vec![Examined::bare(Verdict::Unseen, why)],
@@ -14,7 +19,10 @@ impl Examiner<'_> {
         let looks: Vec<Examined> =
             found.iter().filter(fits).map(|path| self.one_file(at, knob, path)).collect();
         match looks.is_empty() {
-            true => vec![no_file(knob, !found.is_empty())],
+            true if found.is_empty() => {
+                vec![self.behind_a_mount(&knob.path).unwrap_or_else(|| no_file(knob, false))]
+            }
+            true => vec![no_file(knob, true)],
             false => looks,
         }
     }
@@ -49,7 +57,45 @@ impl Examiner<'_> {
                 place_state.group.push(path.to_owned());
             }
         }
+        match &knob.in_bytes {
+            Some(bytes) if at.instead.is_none() => self.unless_in_bytes(look, bytes),
+            _ => look,
+        }
+    }
+
+    /// Of a limit in percent of memory and the same one in bytes the kernel uses the one that was written last, and shows the other
+    /// as 0. What was set in bytes counts if it is no more memory than the wanted percentage.
+    fn unless_in_bytes(&self, mut look: Examined, path: &str) -> Examined {
+        let number = |text: String| text.trim().parse::<u128>().ok();
+        let bytes = self.root.read(path).ok().and_then(number).filter(|bytes| *bytes > 0);
+        let Some((bytes, place_state)) = bytes.zip(look.place_state.as_mut()) else { return look };
+        let percent = place_state.want.as_deref().and_then(|want| want.trim().parse::<u128>().ok());
+        let (verdict, why) = match percent.zip(self.memory()) {
+            None => (Verdict::Unseen, format!("{path} has {bytes}, and the size of the memory is not known")),
+            Some((percent, memory)) if bytes.saturating_mul(100) <= percent.saturating_mul(memory) => {
+                (Verdict::Done, format!("{path} has {bytes}, which is at most {percent} % of memory"))
+            }
+            Some((percent, _)) => {
+                (Verdict::Not, format!("{path} has {bytes}, which is more than {percent} % of memory"))
+            }
+        };
+        look.verdict = verdict;
+        look.why = Some(why.clone());
+        place_state.why = Some(why);
+        place_state.done = verdict == Verdict::Done;
+        if verdict != Verdict::Not {
+            // There is nothing to write: neither now nor at boot.
+            place_state.want = None;
+        }
         look
+    }
+
+    /// The memory of this machine, in bytes.
+    fn memory(&self) -> Option<u128> {
+        let text = self.root.read("/proc/meminfo").ok()?;
+        let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+        let kilobytes: u128 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+        kilobytes.checked_mul(1024).filter(|bytes| *bytes > 0)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Interrupts, processes and boot-time settings of a machine, listed once for all mitigations.
 
 use std::cell::OnceCell;
+use std::io::Read as _;
 
 use crate::place::irq::{self, Irq};
 use crate::place::thread::{self, Process, Task};
@@ -19,6 +20,9 @@ pub struct Sysctl {
 const SYSCTL: [&str; 5] =
     ["/etc/sysctl.d", "/run/sysctl.d", "/usr/local/lib/sysctl.d", "/usr/lib/sysctl.d", "/lib/sysctl.d"];
 
+/// Maximum size of a kernel's configuration, packed and not: kernels have some 300 kB.
+const LONGEST_CONFIG: u64 = 4 << 20;
+
 /// The lists, each created on first use.
 pub struct Lists<'a> {
     root: &'a Root,
@@ -26,6 +30,7 @@ pub struct Lists<'a> {
     processes: OnceCell<Vec<Process>>,
     kernel: OnceCell<Vec<Task>>,
     sysctls: OnceCell<Vec<Sysctl>>,
+    config: OnceCell<Option<String>>,
 }
 
 impl<'a> Lists<'a> {
@@ -36,6 +41,7 @@ impl<'a> Lists<'a> {
             processes: OnceCell::new(),
             kernel: OnceCell::new(),
             sysctls: OnceCell::new(),
+            config: OnceCell::new(),
         }
     }
 
@@ -68,6 +74,16 @@ impl<'a> Lists<'a> {
         })
     }
 
+    /// The configuration with which the kernel was built: the running kernel's own copy, else the file of its package.
+    pub fn config(&self, release: &str) -> Option<&str> {
+        let read = || {
+            let own = self.root.read_bytes("/proc/config.gz", LONGEST_CONFIG).ok();
+            own.and_then(|bytes| unpacked(&bytes))
+                .or_else(|| self.root.read(&format!("/boot/config-{release}")).ok())
+        };
+        self.config.get_or_init(read).as_deref()
+    }
+
     fn settings(&self, file: &str) -> Vec<Sysctl> {
         let text = self.root.read(file).unwrap_or_default();
         let setting = |line: &str| {
@@ -78,4 +94,12 @@ impl<'a> Lists<'a> {
         };
         text.lines().filter_map(setting).collect()
     }
+}
+
+/// The text in gzip data, if it is text of a plausible size.
+fn unpacked(bytes: &[u8]) -> Option<String> {
+    let mut text = String::new();
+    let mut reader = flate2::read::GzDecoder::new(bytes).take(LONGEST_CONFIG);
+    reader.read_to_string(&mut text).ok()?;
+    Some(text)
 }

@@ -6,7 +6,9 @@ use fs_err as fs;
 
 use super::lists::Lists;
 use super::{AuditOptions, ByHand, PlaceState, compare};
-use crate::catalogue::{Compare, CpusetKnob, DropInKnob, Held, HoldKnob, IrqKnob, Knob, Mitigation, Want};
+use crate::catalogue::{
+    Compare, CpusetKnob, DropInKnob, Held, HoldKnob, IrqKnob, Knob, Mitigation, Part, Want,
+};
 use crate::facts::{Facts, Filling, Parts};
 use crate::place::irq::Irq;
 use crate::place::{ABSENT, Place, PlaceError, cpuset};
@@ -36,6 +38,10 @@ pub enum Verdict {
     Immovable,
     /// It is not visible, or has no wanted value.
     Unseen,
+    /// Its file system is not mounted.
+    NotMounted,
+    /// The kernel does not let this user read it.
+    NotReadable,
 }
 
 /// One result: for a place, for a step by hand, or for something else.
@@ -147,6 +153,13 @@ impl<'a> Examiner<'a> {
         }
     }
 
+    /// Why a part of the CPUs makes no sense on this machine.
+    pub fn no_such_part(&self, part: Part) -> Option<Examined> {
+        let no_smt = self.facts.cores.iter().all(|core| core.len() < 2);
+        let why = "no core here has more than one hardware thread";
+        (part == Part::FirstThreads && no_smt).then(|| Examined::bare(Verdict::Missing, why))
+    }
+
     /// Reads a place, and compares it.
     pub fn see(&self, place: Place, want: Result<String, String>, how: Compare, optional: bool) -> Examined {
         let mut place_state = PlaceState { optional, ..PlaceState::unreadable(place) };
@@ -193,6 +206,9 @@ impl<'a> Examiner<'a> {
             Ok(regex) => regex,
             Err(error) => return vec![Examined::bare(Verdict::Unseen, error.to_string())],
         };
+        if let Some(none) = self.no_such_part(knob.want) {
+            return vec![none];
+        }
         let mine: Vec<&Irq> = self.lists.irqs().iter().filter(|irq| regex.is_match(&irq.name)).collect();
         if mine.is_empty() {
             let why = format!("no interrupt is named like `{}`", knob.matches);
@@ -232,6 +248,9 @@ impl<'a> Examiner<'a> {
         if let Some(program) = knob.r#if.as_ref().filter(|program| !self.installed(program)) {
             return Examined::bare(Verdict::NotMissed, format!("`{program}` is not installed"));
         }
+        if let Some(why) = self.no_systemd().filter(|_| knob.path.starts_with("/etc/systemd/")) {
+            return Examined::bare(Verdict::Missing, format!("{why}, so nothing reads {}", knob.path));
+        }
         let want = at.fill(&knob.content).map(|text| super::own_file::signed(&at.mitigation.id, &text));
         self.see(Place::DropIn { path: knob.path.clone() }, want, Compare::Equal, false)
             .with(|place_state| place_state.staged = true)
@@ -269,6 +288,7 @@ impl PlaceState {
 fn verdict_of(trouble: &PlaceError, optional: bool) -> Verdict {
     match trouble {
         PlaceError::Immovable(_) => Verdict::Immovable,
+        PlaceError::Denied(_) => Verdict::NotReadable,
         trouble if trouble.is_absence() && optional => Verdict::NotMissed,
         trouble if trouble.is_absence() => Verdict::Missing,
         _ => Verdict::Unseen,

@@ -36,10 +36,14 @@ fn sum(looks: &[Examined], mitigation: &Mitigation) -> (State, Option<String>) {
     let count = |verdict: Verdict| looks.iter().filter(|look| look.verdict == verdict).count();
     let (done, not) = (count(Verdict::Done), count(Verdict::Not));
     let (missing, unseen) = (count(Verdict::Missing), count(Verdict::Unseen));
+    let hidden = (count(Verdict::NotMounted), count(Verdict::NotReadable));
     let state = match (done, not, missing, unseen) {
+        (0, 0, ..) if hidden.0 > 0 => State::NotMounted,
+        (0, 0, ..) if hidden.1 > 0 => State::NotReadable,
         (0, 0, _, 0) => return (State::NotHere, not_here(looks, mitigation)),
         (0, 0, _, _) => State::CannotTell,
         (0, ..) => State::NotApplied,
+        _ if hidden != (0, 0) => State::Partial,
         (_, 0, 0, 0) => State::Applied,
         // Steps by hand whose state is not visible do not affect the state of the rest.
         (_, 0, 0, _) if looks.iter().all(|look| look.verdict != Verdict::Unseen || is_by_hand(look)) => {
@@ -47,7 +51,14 @@ fn sum(looks: &[Examined], mitigation: &Mitigation) -> (State, Option<String>) {
         }
         _ => State::Partial,
     };
-    let mut reported = vec![Verdict::Unseen, Verdict::Missing, Verdict::Immovable, Verdict::Not];
+    let mut reported = vec![
+        Verdict::NotMounted,
+        Verdict::NotReadable,
+        Verdict::Unseen,
+        Verdict::Missing,
+        Verdict::Immovable,
+        Verdict::Not,
+    ];
     reported.extend((state == State::Applied).then_some(Verdict::Done));
     let whys: Vec<String> = reported.into_iter().flat_map(|verdict| reasons(looks, verdict)).collect();
     (state, (!whys.is_empty()).then(|| whys.join("; ")))
@@ -103,6 +114,7 @@ fn reason(looks: &[Examined], place: &Place, count: usize, verdict: Verdict, why
         Verdict::Immovable if matches!(place, Place::File { .. }) => "cannot be written: ",
         Verdict::Immovable => "cannot be moved: ",
         Verdict::Unseen => "cannot be judged: ",
+        Verdict::NotReadable => "cannot be read: ",
         _ => "",
     };
     match (count, all) {

@@ -11,7 +11,11 @@ const RUNNING: [&str; 3] = ["active", "activating", "reloading"];
 impl Examiner<'_> {
     pub(super) fn unit(&self, knob: &UnitKnob) -> Vec<Examined> {
         let place = Place::Unit { name: knob.name.clone() };
-        let mut looks = vec![match place.read(self.root) {
+        let read = match self.no_systemd() {
+            Some(why) => Err(PlaceError::Unavailable(why)),
+            None => place.read(self.root),
+        };
+        let mut looks = vec![match read {
             Ok(now) => stopped(place, &now),
             Err(trouble) if trouble.is_absence() => {
                 // A service has several possible names, of which a node has one.

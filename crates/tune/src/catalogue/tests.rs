@@ -8,7 +8,7 @@ use super::{BootKnob, Catalogue, Fills, Knob, Mitigation, Part, Profile, Risk, W
 const IBM_ROWS: usize = 21;
 
 /// Number of entries, so that none is lost unnoticed.
-const ENTRIES: usize = 109;
+const ENTRIES: usize = 149;
 
 /// Parts of a machine that has all of them.
 struct Machine;

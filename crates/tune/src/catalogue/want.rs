@@ -79,6 +79,11 @@ impl Want {
         self.0.iter().any(|piece| matches!(piece, Token::List(_) | Token::Mask(_)))
     }
 
+    /// Whether it has the CPUs of this part.
+    pub fn has(&self, part: Part) -> bool {
+        self.0.iter().any(|piece| matches!(piece, Token::List(one) | Token::Mask(one) if *one == part))
+    }
+
     /// Whether the user must set a value.
     pub fn needs_value(&self) -> bool {
         self.0.contains(&Token::Value)

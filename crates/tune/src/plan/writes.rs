@@ -133,6 +133,8 @@ impl Making {
             _ if one.mitigation.risk == Risk::External => "it cannot be changed from this machine".to_owned(),
             State::Applied => because("it is on already"),
             State::NotHere => because("none of its settings can be changed here"),
+            State::NotMounted => because("its settings are on a file system that is not mounted"),
+            State::NotReadable => because("its settings are not readable"),
             _ => because("its state is unknown"),
         };
         let title = one.mitigation.title.clone();
