@@ -8,6 +8,11 @@ use quell_otf2::{Archive, Writer};
 use quell_recording::mpi::{BLOCKING, Comm, Definitions, Event, Location, Region, Run, What};
 use tempfile::TempDir;
 
+/// Where the anchor file has the size of a chunk of definitions. The library gets memory for one with each file that it opens; the least that it
+/// takes makes four times as many executions.
+const CHUNK: std::ops::Range<usize> = 20..28;
+const WRITTEN: u64 = 4 << 20;
+const LEAST: u64 = 256 << 10;
 const FILES: [&str; 4] = ["traces.otf2", "traces.def", "traces/0.evt", "traces/0.def"];
 
 /// A sound archive in a folder, and its files.
@@ -35,7 +40,10 @@ static SOUND: LazyLock<(TempDir, [Vec<u8>; 4])> = LazyLock::new(|| {
         writer.event(0, Event { time_ns, what }).unwrap();
     }
     writer.finish().unwrap();
-    let files = FILES.map(|file| std::fs::read(folder.path().join(file)).unwrap());
+    let mut files = FILES.map(|file| std::fs::read(folder.path().join(file)).unwrap());
+    assert_eq!(files[0][CHUNK], WRITTEN.to_le_bytes());
+    files[0][CHUNK].copy_from_slice(&LEAST.to_le_bytes());
+    std::fs::write(folder.path().join(FILES[0]), &files[0]).unwrap();
     (folder, files)
 });
 
