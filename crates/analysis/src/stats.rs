@@ -16,9 +16,9 @@ pub use order::{
     nearest_rank_in_counts, nearest_rank_of_any_order, type7_higher, type7_lower, type7_nearest,
 };
 pub use poisson::poisson_at_least;
-pub use ranks::signed_rank_p;
+pub use ranks::{SignedRank, signed_rank};
 pub use rates::equal_rates_p;
-pub use student::{mean_half_width, student_t};
+pub use student::{mean_half_width, normal_quantile, student_t};
 
 /// The arithmetic mean; `None` if there are no values.
 pub fn mean(values: impl ExactSizeIterator<Item = f64>) -> Option<f64> {

@@ -332,7 +332,7 @@ mod tests {
     #[test]
     fn neither_can_names_of_sources_and_trials() {
         let advice = advice();
-        let trial = json!({"schema": "quell.tune-try/2", "mitigations": [{"id": HOSTILE, "title": HOSTILE}]});
+        let trial = json!({"schema": "quell.tune-try/3", "mitigations": [{"id": HOSTILE, "title": HOSTILE}]});
         let page = Page::new("node").with(Part::Advice, &advice).unwrap();
         let text = page.with(Part::Trial, &trial).unwrap().html().unwrap();
         assert!(!text.contains("<img src=x"));

@@ -4,11 +4,20 @@
 /// More values than that have the normal distribution's probability, which is then right to a thousandth.
 const MOST_EXACT: usize = 200;
 
-/// The probability that differences with a symmetric distribution about 0 are at least as far from balance, on either side.
+/// What the signed ranks of differences show.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SignedRank {
+    /// The probability that differences with a symmetric distribution about 0 are at least as far from balance, on either side.
+    pub p: f64,
+    /// How far the sum of the positive ranks is from its expected value, in standard deviations; positive if it is larger.
+    pub z: f64,
+}
+
+/// Wilcoxon's signed-rank test.
 ///
 /// Zeros are dropped, as Wilcoxon does; equal sizes share the mean of their ranks (midranks), and the distribution is that of these
 /// ranks: exact with ties. `None` if no difference is left.
-pub fn signed_rank_p(differences: &[f64]) -> Option<f64> {
+pub fn signed_rank(differences: &[f64]) -> Option<SignedRank> {
     let mut left: Vec<f64> =
         differences.iter().copied().filter(|one| *one != 0.0 && one.is_finite()).collect();
     left.sort_by(|a, b| a.abs().total_cmp(&b.abs()));
@@ -21,7 +30,8 @@ pub fn signed_rank_p(differences: &[f64]) -> Option<f64> {
         doubled.iter().zip(&left).filter(|(_, value)| **value > 0.0).map(|(rank, _)| *rank).sum();
     let smaller = positive.min(total - positive);
     let tail = if left.len() <= MOST_EXACT { exact(&doubled, smaller) } else { normal(&doubled, smaller) };
-    Some((2.0 * tail).min(1.0))
+    let deviation = doubled.iter().map(|rank| (*rank as f64).powi(2)).sum::<f64>().sqrt() / 2.0;
+    Some(SignedRank { p: (2.0 * tail).min(1.0), z: (positive as f64 - total as f64 / 2.0) / deviation })
 }
 
 /// Twice the midrank of each of the values, which are ordered by size: a whole number.
@@ -64,6 +74,20 @@ fn normal(ranks: &[usize], limit: usize) -> f64 {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
     use super::*;
+
+    fn signed_rank_p(differences: &[f64]) -> Option<f64> {
+        signed_rank(differences).map(|found| found.p)
+    }
+
+    /// Of ten values, the ranks sum to 55 and their squares to 385: one sign is 27.5 / √(385 / 4) from balance.
+    #[test]
+    fn the_side_is_that_of_the_larger_sum() {
+        let gains: Vec<f64> = (1..=10).map(f64::from).collect();
+        let losses: Vec<f64> = gains.iter().map(|gain| -gain).collect();
+        let far = 27.5 / (385.0_f64 / 4.0).sqrt();
+        assert!((signed_rank(&gains).unwrap().z - far).abs() < 1e-12);
+        assert!((signed_rank(&losses).unwrap().z + far).abs() < 1e-12);
+    }
 
     /// Wilcoxon's own example of 1945, Table II (Fisher's data on Zea mays): the negative ranks sum to 24, p = 0.041 (R: 0.04126).
     #[test]

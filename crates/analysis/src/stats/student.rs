@@ -1,6 +1,6 @@
 //! Student's t distribution ("The Probable Error of a Mean", Biometrika 6, 1908), for the confidence in a mean of few values.
 
-use statrs::distribution::{ContinuousCDF as _, StudentsT};
+use statrs::distribution::{ContinuousCDF as _, Normal, StudentsT};
 
 use super::{mean, variance};
 
@@ -12,6 +12,14 @@ pub fn student_t(p: f64, degrees_of_freedom: u64) -> f64 {
     }
     StudentsT::new(0.0, 1.0, degrees_of_freedom as f64)
         .map_or(f64::INFINITY, |student| student.inverse_cdf(p))
+}
+
+/// The value that the standard normal distribution does not exceed with probability `p`; NaN if `p` is not a probability.
+pub fn normal_quantile(p: f64) -> f64 {
+    if !(0.0..=1.0).contains(&p) {
+        return f64::NAN;
+    }
+    Normal::standard().inverse_cdf(p)
 }
 
 /// Half the length of the interval that contains the expected value of the independent `values` with this
@@ -68,6 +76,17 @@ mod tests {
             let found = student_t(0.975, degrees);
             assert!((found - value).abs() <= 0.000_5 + 1e-9, "{degrees}: {found} for {value}");
         }
+    }
+
+    /// NIST/SEMATECH e-Handbook, 1.3.6.7.1 and 1.3.6.7.2: the last line of the table of t is the normal distribution's.
+    #[test]
+    fn the_normal_distribution_has_the_tables_values() {
+        for (p, value) in
+            [(0.5, 0.0), (0.9, 1.282), (0.95, 1.645), (0.975, 1.960), (0.99, 2.326), (0.999, 3.090)]
+        {
+            assert!((normal_quantile(p) - value).abs() <= 0.000_5 + 1e-9, "{p}");
+        }
+        assert!(normal_quantile(1.5).is_nan());
     }
 
     #[test]

@@ -72,7 +72,8 @@ fn on_cpu(of_users: &[Option<String>], (cpu, span, segments): Watched<'_>) -> Op
     Some(Load { cpu: cpu.0, percent, task })
 }
 
-fn is_of_user(source: &Source) -> bool {
+/// Whether the source is a task of a user, by its name: no kernel thread.
+pub(crate) fn is_of_user(source: &Source) -> bool {
     let is_kernels =
         |name: &str| name.contains('/') || KERNEL_THREADS.iter().any(|thread| name.starts_with(thread));
     source.kind() == SourceKind::Task && source.name().is_some_and(|name| !is_kernels(name))

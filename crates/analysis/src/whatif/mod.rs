@@ -19,6 +19,7 @@ pub(crate) use costs::{on_node, run_with};
 pub(crate) use job::Ran;
 pub use job::{Application, Cost, Job};
 pub use load::Load;
+pub(crate) use load::is_of_user;
 pub use source_selector::{SelectedSources, SourceSelector};
 pub use switches::Switches;
 pub(crate) use switches::switches;

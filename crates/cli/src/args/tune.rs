@@ -275,10 +275,17 @@ pub struct TuneExport {
     pub sysroot: Option<PathBuf>,
 }
 
+/// A share, as in `5%`.
+fn share(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
+    let share = number.filter(|percent| *percent > 0.0 && *percent <= 100.0).map(|percent| percent / 100.0);
+    share.ok_or_else(|| format!("`{text}` is not a share above 0 % and up to 100 %, as in `5%`"))
+}
+
 /// Arguments of `quell tune try`.
 #[derive(Debug, ClapArgs)]
 #[command(
-    after_help = "EXAMPLES\n  quell tune try irq-cpu0                  shows what it would try\n  quell tune try irq-cpu0 --yes            ten pairs of three seconds each\n  quell tune try ksm thp --yes --pairs 20 --max-risk medium --json\n\nEach pair is one recording with the mitigation and one without, in random order (with, without, without, with, …). A source counts\nas changed if the confidence interval of its difference leaves out 0, corrected for the number of sources that are compared."
+    after_help = "EXAMPLES\n  quell tune try irq-cpu0                  shows what it would try\n  quell tune try irq-cpu0 --yes            ten pairs of three seconds each\n  quell tune try irq-cpu0 --yes --until-resolved --at-most 20min\n  quell tune try ksm thp --yes --pairs 20 --max-risk medium --json\n\nVERDICTS\n  it helps, it makes more noise   the noise that it addresses, or all detours, changed\n  no effect larger than X         both changed by less than X, which --smallest sets\n  inconclusive                    neither is certain; about how many more pairs would tell\n\nEach pair is one recording with the mitigation and one without; a coin decides which comes first. A figure counts as changed if the\nconfidence interval of its difference leaves out 0 and ranks agree, corrected for the number of figures and of looks. With\n--until-resolved, looks follow at twice as many pairs each time. Where load of others explains the differences, it is adjusted for."
 )]
 pub struct TuneTry {
     /// Mitigations to try, each by itself.
@@ -287,9 +294,18 @@ pub struct TuneTry {
     /// Write to the machine; without it, only the plan is shown.
     #[arg(long)]
     pub yes: bool,
-    /// Number of pairs of recordings.
+    /// Number of pairs of recordings; with --until-resolved, before the first look. At 99 % confidence, fewer than 9 show nothing.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(5..=1000))]
     pub pairs: u32,
+    /// Record more pairs, twice as many each time, until the verdict is no longer inconclusive.
+    #[arg(long)]
+    pub until_resolved: bool,
+    /// Maximum time that --until-resolved takes for each mitigation; the first look always takes place.
+    #[arg(long, default_value = "10min", value_name = "TIME", requires = "until_resolved")]
+    pub at_most: Nanos,
+    /// The smallest effect of interest: a share of the noise without the mitigation.
+    #[arg(long, default_value = "5%", value_name = "SHARE", value_parser = share)]
+    pub smallest: f64,
     /// Length of each recording.
     #[arg(long, default_value = "3s", value_name = "TIME")]
     pub duration: Nanos,
@@ -308,7 +324,7 @@ pub struct TuneTry {
     /// Length of a compute phase of the prediction.
     #[arg(long, default_value = "1ms", value_name = "TIME")]
     pub quantum: Nanos,
-    /// Confidence level, over all sources together.
+    /// Confidence level, over all figures and looks together.
     #[arg(long, default_value_t = 0.99, value_name = "LEVEL")]
     pub confidence: f64,
     /// Write the recordings of all rounds, with and without the mitigation, below this folder.
@@ -331,3 +347,16 @@ pub struct TuneTry {
 
 /// The default folder of a site's own mitigations.
 pub const SITE: &str = "/etc/quell/mitigations.d";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_has_a_percent_sign_and_is_one() {
+        assert_eq!((share("5%"), share("2.5 %"), share("100%")), (Ok(0.05), Ok(0.025), Ok(1.0)));
+        for bad in ["", "5", "0%", "-1%", "101%", "NaN%", "%"] {
+            assert!(share(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,7 +1,8 @@
 //! Renders the trial of a mitigation as text for a terminal.
 
 use quell_analysis::predict::Point;
-use quell_analysis::trial::{Effect, Trial, Verdict};
+use quell_analysis::trial::{Background, Effect, Trial, Verdict};
+use quell_recording::Nanos;
 use quell_recording::columns::Columns;
 
 use super::rows::rows;
@@ -21,14 +22,15 @@ fn one(attempt: &Attempt) -> String {
         return format!("{name}not tried: {}\n", one_line(why));
     }
     let Some(trial) = &attempt.trial else { return name + "not tried\n" };
-    let mut text = format!("{name}{}", words(trial));
+    let mut text = format!("{name}{}", verdict(trial, attempt.further_ns));
     if attempt.kept {
         text += "; it stays applied (`quell tune revert` reverts it)";
     }
     text.push('\n');
     text += &format!(
-        "{} pairs of recordings; the intervals hold jointly with {} % confidence\n",
+        "{} pairs of recordings{}; the intervals hold jointly with {} % confidence\n",
         trial.pairs,
+        if trial.looks > 1 { format!(" in {} looks", trial.looks) } else { String::new() },
         trial.confidence * 100.0
     );
     for (write, why) in &attempt.not_taken {
@@ -43,6 +45,7 @@ fn one(attempt: &Attempt) -> String {
             attempt.lost_without, attempt.lost_with
         );
     }
+    text += &load(&trial.background);
     text += &effects(trial);
     text.extend(attempt.scale.as_ref().map(scale));
     text
@@ -117,11 +120,54 @@ fn scale(scale: &Scale) -> String {
     text
 }
 
-/// A description of the verdict.
-pub fn words(trial: &Trial) -> &'static str {
-    match trial.verdict {
-        Verdict::Helps => "it helps",
-        Verdict::Hurts => "it makes more noise",
-        Verdict::NoMeasurableEffect => "no measurable effect",
+/// What the load of others was, and whether it was adjusted for.
+fn load(background: &Background) -> String {
+    let load = &background.load;
+    if load.without_ns_per_s == 0.0 && load.with_ns_per_s == 0.0 {
+        return String::new();
     }
+    let slopes = [background.detours_per_load, background.addressed_per_load];
+    let adjusted = if slopes.iter().any(Option::is_some) { "; gains are adjusted for it" } else { "" };
+    let [without, with] = [load.without_ns_per_s, load.with_ns_per_s].map(per_second);
+    let mut text = format!("load of others: {without} without it, {with} with it{adjusted}\n");
+    if background.differs {
+        text += "the load differs between the sides by more than chance explains: it may be the mitigation's doing\n";
+    }
+    text
+}
+
+/// A rate of noise.
+fn per_second(rate: f64) -> String {
+    format!("{}/s", time(rate))
+}
+
+/// A description of the verdict.
+fn verdict(trial: &Trial, further_ns: Option<u64>) -> String {
+    match trial.verdict {
+        Verdict::Helps => "it helps".into(),
+        Verdict::Hurts => "it makes more noise".into(),
+        Verdict::NoEffectLargerThan => no_effect(trial),
+        Verdict::Inconclusive => inconclusive(trial.further_pairs, further_ns),
+    }
+}
+
+fn no_effect(trial: &Trial) -> String {
+    let limit = |effect: &Effect| {
+        let limit = effect.limit_ns_per_s.filter(|_| effect.without_ns_per_s > 0.0)?;
+        Some(format!("{} ({:.2} %)", per_second(limit), 100.0 * limit / effect.without_ns_per_s))
+    };
+    let detours = limit(&trial.detours).map(|limit| format!("{limit} on all detours"));
+    let addressed = limit(&trial.addressed).map(|limit| format!("{limit} on what it addresses"));
+    let limits: Vec<String> = detours.into_iter().chain(addressed).collect();
+    match limits.as_slice() {
+        [] => "no effect: there was no noise".into(),
+        limits => format!("no effect larger than {}", limits.join(" or ")),
+    }
+}
+
+fn inconclusive(further: Option<u64>, further_ns: Option<u64>) -> String {
+    let Some(pairs) = further else { return "inconclusive: no practical number of pairs would tell".into() };
+    let pairs = if pairs == 1 { "1 more pair".to_owned() } else { format!("{pairs} more pairs") };
+    let time = further_ns.map(|ns| format!(", which take {}", Nanos::from_nanos(ns))).unwrap_or_default();
+    format!("inconclusive: about {pairs} would tell{time}")
 }

@@ -140,7 +140,7 @@ fn a_study_is_reported_again_with_its_trials() {
         "predict-none.json",
         r#"{"quantum_ns":500000,"phases":50,"seed":9,"points":[{"ranks":16},{"ranks":4}]}"#,
     );
-    write("try-ksm.json", r#"{"schema":"quell.tune-try/2","mitigations":[{"id":"ksm","title":"applied"}]}"#);
+    write("try-ksm.json", r#"{"schema":"quell.tune-try/3","mitigations":[{"id":"ksm","title":"applied"}]}"#);
     write("try-other.json", r#"{"schema":"quell.show/2","title":"unreported"}"#);
     let output = run(dir.path(), &["report", "s"]);
     let reported = String::from_utf8(output.stderr).unwrap();

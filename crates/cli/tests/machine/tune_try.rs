@@ -76,9 +76,12 @@ mod measured {
             "--pid",
             &pid,
             "--pairs",
-            "6",
+            "10",
+            "--until-resolved",
+            "--at-most",
+            "40s",
             "--duration",
-            "600ms",
+            "500ms",
             "--site",
             site.to_str().unwrap(),
         ];
@@ -94,6 +97,10 @@ mod measured {
                 String::from_utf8_lossy(&run(folder.path(), &["tune", "verify"]).stdout),
                 "nothing is applied\n"
             );
+            // However busy the machine is, what is there is not called nothing.
+            assert!(["helps", "inconclusive"].contains(&tried["verdict"].as_str().unwrap()), "{tried:#}");
+            let further = (&tried["trial"]["further_pairs"], &tried["further_ns"]);
+            assert_eq!(further.0.is_null(), further.1.is_null(), "{tried:#}");
             let gain = tried["trial"]["addressed"]["low_ns_per_s"].as_f64().unwrap();
             if tried["verdict"] == "helps" && gain > 0.0 { Ok(()) } else { Err(format!("{tried:#}")) }
         });
@@ -123,7 +130,7 @@ mod measured {
     }
 
     #[test]
-    fn a_setting_that_does_nothing_has_no_measurable_effect() {
+    fn a_setting_that_does_nothing_neither_helps_nor_hurts() {
         let Some(_turn) = watched_and_alone() else { return };
         let folder = tempfile::tempdir().unwrap();
         let before = fs_err::read_to_string("/proc/sys/vm/swappiness").unwrap();
@@ -135,7 +142,7 @@ mod measured {
                     "--set",
                     "swappiness=11",
                     "--pairs",
-                    "6",
+                    "10",
                     "--duration",
                     "200ms",
                     "--seed",
@@ -145,7 +152,8 @@ mod measured {
             });
             let verdicts: Vec<Value> = verdicts.collect();
             // One in a hundred trials may be wrong, but not two of three.
-            let wrong = verdicts.iter().filter(|verdict| *verdict != "no-measurable-effect").count();
+            let is_effect = |verdict: &&Value| *verdict == "helps" || *verdict == "hurts";
+            let wrong = verdicts.iter().filter(is_effect).count();
             if wrong <= 1 { Ok(()) } else { Err(format!("{verdicts:?}")) }
         });
         assert_eq!(fs_err::read_to_string("/proc/sys/vm/swappiness").unwrap(), before);

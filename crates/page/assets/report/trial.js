@@ -3,6 +3,9 @@
 const TRIAL_VERDICTS = {
     helps: "↓ it helps",
     hurts: "↑ it makes more noise",
+    "no-effect-larger-than": "no effect larger than",
+    inconclusive: "inconclusive",
+    // Trials of `quell.tune-try/2` and before.
     "no-measurable-effect": "no measurable effect",
 };
 /** Larger ends of an interval are unknown, because there were too few pairs. */
@@ -15,13 +18,28 @@ function trialsOf(data) {
     return records(data.trials).flatMap((one) => records(one.mitigations));
 }
 
+/** The verdict, with the limit of an effect or what would resolve it. */
+function trialVerdict(one) {
+    const text = TRIAL_VERDICTS[one.verdict] ?? clean(one.verdict);
+    const detours = record(record(one.trial)?.detours);
+    if (one.verdict === "no-effect-larger-than" && detours) {
+        const share = (100 * detours.limit_ns_per_s) / detours.without_ns_per_s;
+        const percent = Number.isFinite(share) ? ` (${significant(share, 3)} %)` : "";
+        return `${text} ${rate(detours.limit_ns_per_s)} in a second of a CPU${percent}`;
+    }
+    const further = number(record(one.trial)?.further_pairs);
+    return one.verdict === "inconclusive" && further !== null
+        ? `${text}: about ${plural(further, "more pair")} would tell`
+        : text;
+}
+
 function headlineOfTrials(tried) {
     return tried
         .filter((one) => record(one.trial))
         .slice(0, 2)
         .map((one) => [
             `${clean(one.id)}, tried`,
-            TRIAL_VERDICTS[one.verdict] ?? clean(one.verdict),
+            trialVerdict(one),
             gainText(record(one.trial.detours)),
         ]);
 }
@@ -62,7 +80,7 @@ function trialPart(one, advice) {
             paragraph(`Not tried: ${ownSentence(one.not_tried ?? "no reason was given")}`),
         );
     }
-    const verdict = TRIAL_VERDICTS[one.verdict] ?? clean(one.verdict);
+    const verdict = trialVerdict(one);
     const kept = one.kept === true ? " It stays applied until quell tune revert takes it back." : "";
     const refused = list(one.not_taken).map((pair) =>
         element("li", {}, `Not taken: ${list(pair).map(clean).join(": ")}`),

@@ -14,7 +14,7 @@ pub const RANK_PHASES: u64 = 100_000;
 /// The JSON document of `quell tune try --json`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Attempts {
-    /// `quell.tune-try/2`.
+    /// `quell.tune-try/3`.
     pub schema: &'static str,
     /// Length of each recording, in ns.
     pub duration_ns: u64,
@@ -37,6 +37,8 @@ pub struct Attempt {
     pub verdict: Option<Verdict>,
     /// The measured differences.
     pub trial: Option<Trial>,
+    /// The time that the trial's `further_pairs` would take, in ns.
+    pub further_ns: Option<u64>,
     /// The prediction at scale.
     pub scale: Option<Scale>,
     /// Ids of the writes that apply it, made and reverted each time.
@@ -67,7 +69,7 @@ pub struct Scale {
 }
 
 /// The schema's name and version.
-pub const SCHEMA: &str = "quell.tune-try/2";
+pub const SCHEMA: &str = "quell.tune-try/3";
 
 /// Limits of a trial.
 #[derive(Clone, Debug, Default)]
@@ -98,6 +100,7 @@ impl Attempt {
             not_tried: Some(why.to_owned()),
             verdict: None,
             trial: None,
+            further_ns: None,
             scale: None,
             writes: Vec::new(),
             not_taken: Vec::new(),
@@ -108,17 +111,18 @@ impl Attempt {
         }
     }
 
-    /// A mitigation that was tried.
+    /// A mitigation that was tried, and the time that further pairs would take.
     pub fn tried(
         mitigation: &Mitigation,
         plan: &Plan,
-        trial: Trial,
+        (trial, further): (Trial, Option<Nanos>),
         scale: Option<Scale>,
         limits: Limits,
     ) -> Self {
         Self {
             verdict: Some(trial.verdict),
             trial: Some(trial),
+            further_ns: further.map(Nanos::as_nanos),
             scale,
             writes: plan.writes.iter().map(|write| write.id.clone()).collect(),
             not_taken: limits.not_taken,

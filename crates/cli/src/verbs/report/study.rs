@@ -13,8 +13,8 @@ use crate::printer::Printer;
 use crate::steps::record;
 use quell_request::tune::trial::SCHEMA as TRIAL;
 
-/// The schema of trials before warnings had codes.
-const OLDER_TRIAL: &str = "quell.tune-try/1";
+/// Schemas of earlier trials: before warnings had codes, and before verdicts had limits.
+const OLDER_TRIALS: [&str; 2] = ["quell.tune-try/1", "quell.tune-try/2"];
 /// Maximum size of a trial's document, in bytes; a trial has some kilobytes.
 const MOST_BYTES: u64 = 1 << 20;
 
@@ -104,7 +104,7 @@ impl<'a> Study<'a> {
 fn trial(path: &Path) -> anyhow::Result<Value> {
     let mut document = json(path)?;
     match document.get("schema").and_then(Value::as_str) {
-        Some(TRIAL | OLDER_TRIAL) => {}
+        Some(schema) if schema == TRIAL || OLDER_TRIALS.contains(&schema) => {}
         _ => anyhow::bail!("it is not a {TRIAL} document, which `quell tune try --json` prints"),
     }
     let mitigations = document.get_mut("mitigations").and_then(Value::as_array_mut);
@@ -150,7 +150,7 @@ mod tests {
     fn only_trials_come_onto_the_page() {
         let dir = folder();
         let write = |name: &str, text: &str| fs_err::write(dir.path().join(name), text).unwrap();
-        write("try-b.json", r#"{"schema":"quell.tune-try/2","seed":2}"#);
+        write("try-b.json", r#"{"schema":"quell.tune-try/3","seed":2}"#);
         write("try-a.json", r#"{"schema":"quell.tune-try/1","seed":1}"#);
         write("try-other.json", r#"{"schema":"quell.show/1"}"#);
         write("try-cut.json", r#"{"schema":"quell.tune-try/1","#);
@@ -172,7 +172,7 @@ mod tests {
         };
         write("try-a.json", 1, r#""printed then""#);
         write("try-b.json", 2, r#"{"code":"rows-lost","rows":7}"#);
-        write("try-c.json", 2, r#"{"code":"no-such-code"}"#);
+        write("try-c.json", 3, r#"{"code":"no-such-code"}"#);
         let trials = Study::at(dir.path()).unwrap().trials(Printer::new(true)).unwrap();
         let sentences: Vec<_> = trials.iter().map(|one| &one["mitigations"][0]["sentences"][0]).collect();
         assert_eq!(

@@ -5,7 +5,7 @@ mod scale;
 
 use std::collections::BTreeSet;
 
-use quell_analysis::trial::{Verdict, trial};
+use quell_analysis::trial::Verdict;
 use quell_node::machine::Cpus;
 use quell_recording::{Cpu, Nanos};
 use quell_request::tune::trial::{Attempt, Attempts};
@@ -122,8 +122,13 @@ fn dry(args: &TuneTry, plans: &[(Plan, Vec<Cpu>)], printer: Printer) -> anyhow::
     let rounds =
         u64::from(args.pairs) * 2 * plans.iter().filter(|(plan, _)| !plan.writes.is_empty()).count() as u64;
     let seconds = (args.duration.as_secs_f64() + args.settle.as_secs_f64() + 0.5) * rounds as f64;
+    let more = if args.until_resolved {
+        format!("; until it is resolved, more follow for at most {} each", args.at_most)
+    } else {
+        String::new()
+    };
     printer.notice(&format!(
-        "nothing was written: with --yes it is switched on and off for {rounds} recordings of {}, about {seconds:.0} s",
+        "nothing was written: with --yes it is switched on and off for {rounds} recordings of {}, about {seconds:.0} s{more}",
         args.duration
     ));
     Ok(Outcome::Done)
@@ -146,7 +151,7 @@ fn one(
         return Ok(Attempt::not_tried(mitigation, why));
     }
     let rounds = Rounds { args, root, plan, patterns: &mitigation.noise, cpus, seed, printer };
-    let sides = rounds.run()?;
+    let (sides, trial) = rounds.run()?;
     if sides.limits.not_taken.len() == plan.writes.len() {
         let why = sides.limits.not_taken.first().map_or("", |(_, why)| why.as_str());
         return Ok(Attempt::not_tried(
@@ -154,7 +159,9 @@ fn one(
             &format!("the kernel accepted none of its settings: {why}"),
         ));
     }
-    let trial = trial(&sides.pairs, args.confidence);
+    let further =
+        trial.further_pairs.and_then(|pairs| sides.per_pair.checked_mul(u32::try_from(pairs).ok()?));
+    let further = further.map(|time| Nanos::from_nanos(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)));
     let scale = scale::predict(args, seed, &sides.without, &sides.with, printer)?;
     // Lost events look like removed noise.
     let lost = (sides.limits.lost_without, sides.limits.lost_with);
@@ -163,5 +170,5 @@ fn one(
         let applied = applied(root, plan, None, &|| false)?;
         printer.status(&format!("{id} stays applied as {}", applied.id.as_deref().unwrap_or("what it was")));
     }
-    Ok(Attempt { kept, ..Attempt::tried(mitigation, plan, trial, scale, sides.limits) })
+    Ok(Attempt { kept, ..Attempt::tried(mitigation, plan, (trial, further), scale, sides.limits) })
 }

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use quell_analysis::trial::Round;
+use quell_analysis::trial::{Design, Round, Trial, Verdict, trial};
 use quell_node::probe::{self, Threshold};
 use quell_recording::{Cpu, Method, Nanos, Recording, SourcePattern};
 use quell_request::tune::trial::Limits;
@@ -14,8 +14,7 @@ use quell_tune::keeper::Until;
 use quell_tune::place::started;
 use quell_tune::plan::Plan;
 use quell_tune::revert::{RevertError, revert_with_timeout};
-use rand::SeedableRng as _;
-use rand::seq::SliceRandom as _;
+use rand::{RngExt as _, SeedableRng as _};
 
 use crate::args::{SourcesMode, TuneTry};
 use crate::kernel_side::KernelSide;
@@ -25,6 +24,9 @@ use crate::verbs::tune::apply::{TIMEOUT, applied};
 
 /// Detours below this threshold are the probe's own loop.
 const THRESHOLD: Nanos = Nanos::from_nanos(150);
+
+/// Maximum number of recordings of each side that are kept in memory, for predictions.
+const MOST_KEPT: usize = 1000;
 
 /// The parameters of a trial.
 pub struct Rounds<'a> {
@@ -48,11 +50,13 @@ pub struct Sides {
     pub with: Vec<Recording>,
     /// The limits of the recordings.
     pub limits: Limits,
+    /// The time that a pair took.
+    pub per_pair: Duration,
 }
 
 impl Rounds<'_> {
-    /// Runs all pairs. Whatever happens, the mitigation is not applied at the end.
-    pub fn run(&self) -> anyhow::Result<Sides> {
+    /// Runs pairs up to the last look, and judges them. Whatever happens, the mitigation is not applied at the end.
+    pub fn run(&self) -> anyhow::Result<(Sides, Trial)> {
         let stopped = Arc::new(AtomicBool::new(false));
         for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP]
         {
@@ -61,31 +65,70 @@ impl Rounds<'_> {
         let scratch = tempfile::tempdir()?;
         let folder = self.args.output.as_deref().unwrap_or(scratch.path());
         let mut sides = Sides::default();
-        let bar = Step::new(self.printer, "try", Some(u64::from(self.args.pairs) * 2));
-        for (pair, with_first) in self.order().into_iter().enumerate() {
+        let mut coin = rand_pcg::Pcg64::seed_from_u64(self.seed);
+        let mut pairs = self.args.pairs as usize;
+        let began = Instant::now();
+        let mut look = 1;
+        loop {
+            self.record_pairs(pairs, folder, &mut coin, &stopped, &mut sides)?;
+            let found = trial(&sides.pairs, &self.design(look));
+            sides.per_pair = began.elapsed() / pairs as u32;
+            let Some(next) = self.next_look(&found, &sides) else { return Ok((sides, found)) };
+            self.printer.status(&format!("{pairs} pairs are inconclusive; the next look is at {next}"));
+            (pairs, look) = (next, look + 1);
+        }
+    }
+
+    fn design(&self, look: u32) -> Design {
+        let look = self.args.until_resolved.then_some(look);
+        Design { confidence: self.args.confidence, smallest: self.args.smallest, look }
+    }
+
+    /// The number of pairs at the next look, from the time that pairs take and never from their noise: the looks' levels assume that.
+    fn next_look(&self, found: &Trial, sides: &Sides) -> Option<usize> {
+        let now = sides.pairs.len();
+        let none_taken = sides.limits.not_taken.len() == self.plan.writes.len();
+        if !self.args.until_resolved || found.verdict != Verdict::Inconclusive || none_taken {
+            return None;
+        }
+        let fit = self.args.at_most.as_secs_f64() / sides.per_pair.as_secs_f64().max(1e-3);
+        let next = (2 * now).min(fit as usize);
+        // A few pairs more would hardly show more, at a lower level.
+        (next >= now + now / 4).then_some(next)
+    }
+
+    /// Records up to a number of pairs. A coin decides the order in each, so that chance is all that distinguishes the sides if there is
+    /// no effect.
+    fn record_pairs(
+        &self,
+        pairs: usize,
+        folder: &Path,
+        coin: &mut rand_pcg::Pcg64,
+        stopped: &AtomicBool,
+        sides: &mut Sides,
+    ) -> anyhow::Result<()> {
+        let first = sides.pairs.len();
+        let bar = Step::new(self.printer, "try", Some(2 * (pairs - first) as u64));
+        for pair in first..pairs {
             let mut rounds = [None, None];
+            let with_first: bool = coin.random();
             for with in [with_first, !with_first] {
-                let recording = self.round(folder, pair, with, &stopped, &mut sides)?;
+                let recording = self.round(folder, pair, with, stopped, sides)?;
                 if stopped.load(Ordering::SeqCst) {
                     anyhow::bail!("interrupted after {pair} pairs; all settings are restored");
                 }
-                bar.reach((2 * pair + 1 + usize::from(with != with_first)) as u64);
+                bar.reach((2 * (pair - first) + 1 + usize::from(with != with_first)) as u64);
                 rounds[usize::from(with)] = Some(Round::from_recording(&recording, self.patterns));
-                if with { sides.with.push(recording) } else { sides.without.push(recording) }
+                let kept = if with { &mut sides.with } else { &mut sides.without };
+                if kept.len() < MOST_KEPT {
+                    kept.push(recording);
+                }
             }
             if let [Some(without), Some(with)] = rounds {
                 sides.pairs.push((without, with));
             }
         }
-        Ok(sides)
-    }
-
-    /// Half of the pairs start with the mitigation and half without it, so that drift within pairs cancels out.
-    fn order(&self) -> Vec<bool> {
-        let pairs = self.args.pairs as usize;
-        let mut order: Vec<bool> = (0..pairs).map(|pair| pair % 2 == 0).collect();
-        order.shuffle(&mut rand_pcg::Pcg64::seed_from_u64(self.seed));
-        order
+        Ok(())
     }
 
     fn round(
