@@ -40,8 +40,8 @@ pub use track::{ScalingName, Track};
 
 pub use trace::{Trace, TraceNode};
 pub use tune::{
-    AuditArgs, ExportForm, RiskName, SITE, Tune, TuneAllow, TuneApply, TuneAudit, TuneExport, TuneMachine,
-    TunePlan, TuneRevert, TuneStatus, TuneTry, TuneVerb, TuneVerify,
+    AuditArgs, ExportForm, RiskName, SITE, Tune, TuneAllow, TuneApply, TuneAudit, TuneCopy, TuneExport,
+    TuneMachine, TunePlan, TuneRevert, TuneStatus, TuneTry, TuneVerb, TuneVerify,
 };
 
 use crate::values::{CpuList, ThresholdText};

@@ -270,12 +270,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    fn run(
-        &mut self,
-        writes: &Due<'_>,
-        applying: &Applying<'_>,
-        id: &str,
-    ) -> Result<(), String> {
+    fn run(&mut self, writes: &Due<'_>, applying: &Applying<'_>, id: &str) -> Result<(), String> {
         let mut held = Vec::new();
         for (n, (write, place)) in writes.iter().enumerate() {
             if (applying.stopped)() {

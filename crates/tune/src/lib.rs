@@ -7,6 +7,7 @@ pub mod apply;
 pub mod audit;
 mod built_in;
 pub mod catalogue;
+pub mod copy;
 mod deny;
 pub mod export;
 pub mod facts;

@@ -6,9 +6,9 @@ mod result;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
+pub use self::result::{Damage, How, Returned, Reverted};
 use super::fault;
 use super::groups;
-pub use self::result::{Damage, How, Returned, Reverted};
 use super::journal::{Entry, Group, Journal, Outcome, Record, Transaction};
 use super::keeper_process;
 use super::moment::{boot_id, now};

@@ -1,5 +1,6 @@
 //! The tree that is read and changed: this machine's, or a copy of another machine's below a folder (`--sysroot`).
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 // Not `fs_err`: it hides the error number, on which the reason for a failure depends; the path is known anyway.
 use std::fs;
@@ -7,20 +8,49 @@ use std::io;
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 
 /// Maximum size of a kernel file; a longer one is not the kernel's.
-const LONGEST: u64 = 1 << 20;
+pub(super) const LONGEST: u64 = 1 << 20;
 
 /// Where `/proc`, `/sys` and `/etc` are.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Root {
     folder: PathBuf,
+    /// The paths that were looked at, if they are recorded.
+    seen: Option<Arc<Mutex<BTreeSet<String>>>>,
 }
+
+impl PartialEq for Root {
+    fn eq(&self, other: &Self) -> bool {
+        self.folder == other.folder
+    }
+}
+
+impl Eq for Root {}
 
 impl Root {
     /// This machine.
     pub fn system() -> Self {
-        Self { folder: PathBuf::from("/") }
+        Self { folder: PathBuf::from("/"), seen: None }
+    }
+
+    /// This tree, with a record of each path that is looked at from now on.
+    pub(super) fn recorded(&self) -> Self {
+        Self { folder: self.folder.clone(), seen: Some(Arc::default()) }
+    }
+
+    /// The paths that were looked at.
+    pub(super) fn seen(&self) -> BTreeSet<String> {
+        self.seen.as_ref().and_then(|seen| Some(seen.lock().ok()?.clone())).unwrap_or_default()
+    }
+
+    fn note(&self, path: &str) {
+        if let Some(seen) = &self.seen
+            && let Ok(mut seen) = seen.lock()
+        {
+            seen.insert(format!("/{}", path.trim_start_matches('/')));
+        }
     }
 
     /// A tree below a folder.
@@ -35,7 +65,7 @@ impl Root {
                 format!("{} is not a folder", folder.display()),
             ));
         }
-        Ok(Self { folder })
+        Ok(Self { folder, seen: None })
     }
 
     /// Whether it is this machine, where a kernel is behind the files.
@@ -45,6 +75,7 @@ impl Root {
 
     /// The location of a path of the machine.
     pub fn path(&self, path: &str) -> PathBuf {
+        self.note(path);
         self.folder.join(path.trim_start_matches('/'))
     }
 
@@ -113,6 +144,7 @@ impl Root {
         let mut names: Vec<String> =
             entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
         names.sort_by_cached_key(|name| natural(name));
+        names.iter().for_each(|name| self.note(&format!("{}/{name}", folder.trim_end_matches('/'))));
         names
     }
 
@@ -160,6 +192,7 @@ impl Root {
     /// A path of the tree after its links are resolved; an error if they lead out of it.
     pub(super) fn inside(&self, path: &str) -> io::Result<PathBuf> {
         if self.is_system() {
+            self.note(path);
             return Ok(PathBuf::from(path));
         }
         let real = fs::canonicalize(self.path(path))?;

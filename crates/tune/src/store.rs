@@ -214,11 +214,12 @@ impl Store {
 
     fn open_file(&self, id: &str, ending: &str, flags: OFlags) -> Result<File, StoreError> {
         let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
-        let file =
-            fs::openat(&self.folder, format!("{id}{ending}"), flags, Mode::from(0o600)).map_err(|e| match e {
+        let file = fs::openat(&self.folder, format!("{id}{ending}"), flags, Mode::from(0o600)).map_err(
+            |e| match e {
                 Errno::LOOP => self.refused(id, "it is a link: remove it"),
                 e => self.failed(id, e),
-            })?;
+            },
+        )?;
         let facts = fs::fstat(&file).map_err(|e| self.failed(id, e))?;
         if facts.st_uid != rustix::process::geteuid().as_raw()
             || facts.st_mode & libc::S_IFMT != libc::S_IFREG

@@ -37,8 +37,27 @@ pub enum TuneVerb {
     Status(TuneStatus),
     /// Export a plan for other tools: TuneD, a shell script, Slurm's prolog and epilog, bindings of ranks.
     Export(TuneExport),
+    /// Copy what `tune` reads of this machine to a folder, to audit it and plan for it elsewhere with --sysroot.
+    Copy(TuneCopy),
     /// Measure, with and without in random order, whether a mitigation helps here.
     Try(Box<TuneTry>),
+}
+
+/// Arguments of `quell tune copy`.
+#[derive(Debug, ClapArgs)]
+#[command(
+    after_help = "The copy has command lines of processes in it, and no secrets of process 1's environment.\n\nEXAMPLES\n  sudo quell tune copy node7                     on the node\n  quell tune audit --sysroot node7               elsewhere"
+)]
+pub struct TuneCopy {
+    /// The folder to make; it must not exist, or be empty.
+    #[arg(value_name = "DIR")]
+    pub output: PathBuf,
+    /// Copy from a copy of a machine below this folder.
+    #[arg(long, value_name = "DIR")]
+    pub sysroot: Option<PathBuf>,
+    /// Folder with the site's own mitigations.
+    #[arg(long, value_name = "DIR", default_value = SITE)]
+    pub site: PathBuf,
 }
 
 /// The machine to look at, and its site's mitigations.

@@ -3,6 +3,7 @@
 pub mod apply;
 pub mod attempt;
 pub mod audit;
+mod copy;
 mod export;
 mod plan;
 pub mod revert;
@@ -36,6 +37,7 @@ pub fn run(args: &Tune, printer: Printer) -> anyhow::Result<ExitCode> {
         TuneVerb::Revert(args) => revert::run(args, printer),
         TuneVerb::Status(args) => status::run(args, printer),
         TuneVerb::Try(args) => attempt::run(args, printer),
+        TuneVerb::Copy(args) => copy::run(args, printer),
         TuneVerb::Export(args) => export::run(args, printer),
     };
     Ok(outcome?.into())

@@ -156,7 +156,8 @@ fn a_journal_that_lost_its_end_names_what_it_lost() {
     let begins = whole.match_indices("{\"step\":\"intent\"").nth(1).unwrap().0;
     fs_err::write(&path, &whole[..begins]).unwrap();
     let id = path.file_stem().unwrap().to_string_lossy().into_owned();
-    let printed = node.output(&["status"]) + &node.output(&["revert"]) + &node.output(&["revert", "--forget"]);
+    let printed =
+        node.output(&["status"]) + &node.output(&["revert"]) + &node.output(&["revert", "--forget"]);
     insta::assert_snapshot!("journal_without_its_end", printed.replace(&id, "ID"));
 }
 
@@ -280,6 +281,43 @@ fn guard_rails() {
     insta::assert_snapshot!("too_risky", node.output(&["apply", "plan", "--yes"]));
     let printed = node.output(&["apply", "plan", "--yes", "--max-risk", "medium"]);
     assert!(printed.starts_with("exit 0"), "{printed}");
+}
+
+/// A plan refuses what no option of `apply` permits, and names what one does.
+#[test]
+fn a_plan_says_what_apply_would_refuse() {
+    let node = Node::new(fake_machine::large);
+    node.put("/run/.containerenv", "");
+    let plan = ["plan", "vm-stat-interval", "-o", "plan"];
+    let mut printed = node.output(&plan);
+    assert!(!node.path().join("plan").exists(), "{printed}");
+    let node = Node::new(fake_machine::large);
+    printed += &node.output(&["plan", "softlockup-off", "-o", "plan"]);
+    insta::assert_snapshot!("plan_refused", printed);
+    assert!(node.path().join("plan").exists());
+}
+
+/// The copy of a copy, too: what is looked at is what is copied.
+#[test]
+fn a_copy_of_a_machine_is_audited_like_the_machine() {
+    for make in [
+        fake_machine::large as fn(&Path) -> Machine,
+        fake_machine::power,
+        fake_machine::partitioned,
+        fake_machine::services,
+        fake_machine::holes,
+        fake_machine::interrupts,
+    ] {
+        let node = Node::new(make);
+        node.put("/proc/1/environ", "SECRET=x\0container=none\0");
+        let copied = node.tune(&["copy", "copy"]);
+        assert_eq!(copied.status.code(), Some(0), "{}", text(&copied));
+        let of = |tree: &str| json(node.path(), &["tune", "audit", "--json", "--sysroot", tree]);
+        assert_eq!(of("node"), of("copy"));
+        let environment = fs_err::read_to_string(node.path().join("copy/proc/1/environ")).unwrap();
+        assert_eq!(environment, "container=none");
+        assert_eq!(node.tune(&["copy", "copy"]).status.code(), Some(2), "it is not empty");
+    }
 }
 
 #[test]

@@ -361,7 +361,8 @@ fn values_that_the_kernel_couples_or_no_longer_takes() {
     let mut preset = Preset::default();
     // Of this pair, setting one clears the other; it is first set the other way round.
     preset.set("/proc/sys/vm/dirty_background_ratio", "10");
-    preset.set("/proc/sys/vm/dirty_background_bytes", "300000000");
+    // More than the wanted share of any memory: less would count as wanted.
+    preset.set("/proc/sys/vm/dirty_background_bytes", "1099511627776");
     let plan = plan(folder, &["dirty-writeback"]);
     let before = image(&plan);
     assert_eq!(code(&run(folder, &APPLY)), Some(0));
@@ -369,7 +370,7 @@ fn values_that_the_kernel_couples_or_no_longer_takes() {
     let reverted = revert(folder);
     assert_eq!(code(&reverted), Some(0), "{}", text(&reverted));
     assert_eq!(image(&plan), before);
-    assert_eq!(before["/proc/sys/vm/dirty_background_bytes"], "300000000\n");
+    assert_eq!(before["/proc/sys/vm/dirty_background_bytes"], "1099511627776\n");
 }
 
 #[test]
@@ -412,4 +413,27 @@ fn an_audit_without_root_reports_what_it_could_not_read() {
     assert_eq!(audit["unprivileged"], true);
     assert!(audit["mitigations"].as_array().unwrap().len() >= 109);
     assert!(!audit["unseen"].as_array().unwrap().is_empty());
+}
+
+/// Except what only a running kernel has: settings that last as long as a file is open.
+#[test]
+fn a_copy_of_this_machine_is_audited_like_the_machine() {
+    let Some(_alone) = alone() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let copied = run(folder.path(), &["tune", "copy", "copy"]);
+    assert_eq!(code(&copied), Some(0), "{}", text(&copied));
+    let states = |args: &[&str]| -> Vec<(String, String)> {
+        let document = json(folder.path(), &[&["tune", "audit", "--json"], args].concat());
+        let of = |one: &Value| {
+            let why = one["why"].as_str().unwrap_or_default();
+            let state = if why.contains("works only on a running machine") {
+                "not-applied"
+            } else {
+                one["state"].as_str().unwrap()
+            };
+            (one["id"].as_str().unwrap().to_owned(), state.to_owned())
+        };
+        document["mitigations"].as_array().unwrap().iter().map(of).collect()
+    };
+    assert_eq!(states(&[]), states(&["--sysroot", "copy"]));
 }

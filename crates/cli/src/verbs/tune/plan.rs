@@ -3,8 +3,10 @@
 use std::io::Read as _;
 use std::path::Path;
 
-use quell_tune::catalogue::Profile;
-use quell_tune::plan::{Choice, plan};
+use quell_tune::Root;
+use quell_tune::catalogue::{Catalogue, Profile, Risk};
+use quell_tune::guard::{Allowed, Refusal, refusals};
+use quell_tune::plan::{Choice, Plan, plan};
 
 use super::options;
 use crate::args::TunePlan;
@@ -30,6 +32,12 @@ pub fn run(args: &TunePlan, printer: Printer) -> anyhow::Result<Outcome> {
     }
     let audit = audited(&root, &catalogue, &options(&args.options), Some(&ids))?;
     let plan = plan(&audit, &Choice { ids, persist: args.persist }).map_err(Usage)?;
+    let (never, asked) = refused(&root, &plan, &catalogue);
+    if !never.is_empty() {
+        printer.result(&plan.diff())?;
+        never.iter().for_each(|refusal| printer.notice(&format!("refused: {refusal}")));
+        return Ok(Outcome::LimitExceeded);
+    }
     if let Some(output) = &args.output {
         keep_others(output)?;
         let text = serde_json::to_string_pretty(&plan)? + "\n";
@@ -55,7 +63,21 @@ pub fn run(args: &TunePlan, printer: Printer) -> anyhow::Result<Outcome> {
         )),
         None => {}
     }
+    asked.iter().for_each(|refusal| printer.notice(&format!("`quell tune apply` will refuse it: {refusal}")));
     Ok(Outcome::Done)
+}
+
+/// Why the plan can never be applied here, and why not without the user's permission.
+fn refused(root: &Root, plan: &Plan, catalogue: &Catalogue) -> (Vec<Refusal>, Vec<Refusal>) {
+    if plan.writes.is_empty() {
+        return (Vec::new(), Vec::new());
+    }
+    let everything = Allowed { risk: Risk::High, owner: true, users: true };
+    let never = refusals(root, plan, everything, catalogue);
+    let by_default = Allowed { risk: Risk::Low, owner: false, users: false };
+    let mut asked = refusals(root, plan, by_default, catalogue);
+    asked.retain(|refusal| !never.contains(refusal));
+    (never, asked)
 }
 
 /// Refuses to overwrite a file that is no plan.

@@ -133,7 +133,10 @@ pub const CASES: &[Case] = &[
     Case {
         repeats: false,
         undo: &["tune", "revert", "--sysroot", "node"],
-        ..case("apply a plan", &["tune", "apply", "plan", "--yes", "--max-risk", "medium", "--sysroot", "node"])
+        ..case(
+            "apply a plan",
+            &["tune", "apply", "plan", "--yes", "--max-risk", "medium", "--sysroot", "node"],
+        )
     },
     Case {
         repeats: false,
