@@ -17,7 +17,9 @@
 //! intervals: Jennison and Turnbull, "Group Sequential Methods", 2000, chapter 9; a spending function as in Lan and DeMets, "Discrete
 //! sequential boundaries for clinical trials", Biometrika 70, 1983). The number of pairs at a look must not depend on the noise so far.
 //!
-//! Load of others is a covariate: where it explains the differences, gains are adjusted for it by least squares.
+//! Load of others is a covariate: where it explains the differences in detours, their gain is adjusted for it by least squares. If load differs
+//! between the sides, the mitigation may have moved tasks that its patterns miss; then detours decide nothing. What it addresses
+//! contains no load, and is never adjusted.
 
 mod paired;
 mod round;
@@ -120,13 +122,13 @@ pub struct Effect {
 pub struct Background {
     /// The load on both sides.
     pub load: Effect,
-    /// Whether the load differs between the sides by more than chance explains once in 20 trials. It is then not clear whether the
-    /// mitigation changed the load, so adjusted gains are no proof that there is no effect.
+    /// Whether the load differs between the sides by more than chance explains once in 20 trials.
     pub differs: bool,
     /// The change in all detours per change in load that their gain was adjusted for; null if it was not adjusted.
     pub detours_per_load: Option<f64>,
-    /// The same of the noise that it addresses.
-    pub addressed_per_load: Option<f64>,
+    /// Whether load explains detours and differs between the sides. It is then not clear what the mitigation did to them, so they decide
+    /// nothing.
+    pub detours_undecided: bool,
 }
 
 /// The trial of a mitigation.
@@ -162,23 +164,25 @@ pub struct Trial {
 pub fn trial(pairs: &[(Round, Round)], design: &Design) -> Trial {
     let loads = differences(pairs, &|round| round.load);
     let alpha = design.alpha() / FIGURES;
-    let (detours, of_detours) = judged("detours", pairs, &|round| round.detours, &loads, design);
-    let (addressed, of_addressed) = judged("addressed", pairs, &|round| round.addressed, &loads, design);
     let load = unadjusted("load", pairs, &|round| round.load, alpha);
     let differs = signed_rank(&loads).is_some_and(|found| found.p <= LOAD_DIFFERS);
-    let background = Background {
-        load,
-        differs,
-        detours_per_load: of_detours.slope(),
-        addressed_per_load: of_addressed.slope(),
-    };
+    let explained = Paired::new(differences(pairs, &|round| round.detours), &loads, step(pairs)).slope();
+    let undecided = differs && explained.is_some();
+    let loads = if undecided { Vec::new() } else { loads };
+    let (mut detours, of_detours) = judged("detours", pairs, &|round| round.detours, &loads, design);
+    let (addressed, of_addressed) = judged("addressed", pairs, &|round| round.addressed, &[], design);
+    // To decide nothing is never a false effect, so ranks stay exact.
+    detours.changed &= !undecided;
+    detours.within_limit = detours.within_limit.map(|within| within && !undecided);
+    let background =
+        Background { load, differs, detours_per_load: of_detours.slope(), detours_undecided: undecided };
     let names = noisiest(pairs);
     let of = |name: &String| {
         let rate = |round: &Round| round.sources.get(name).copied().unwrap_or(0.0);
         unadjusted(name, pairs, &rate, design.alpha() / names.len() as f64)
     };
     let sources = names.iter().map(of).collect();
-    let verdict = verdict(pairs.len() as u64, &detours, &addressed, &background);
+    let verdict = verdict(pairs.len() as u64, &detours, &addressed);
     let next = design.next().alpha() / FIGURES;
     let all = further_of([(&detours, &of_detours), (&addressed, &of_addressed)], next);
     let further = all.map(|all| all.saturating_sub(pairs.len() as u64).max(1));
@@ -196,18 +200,15 @@ pub fn trial(pairs: &[(Round, Round)], design: &Design) -> Trial {
     }
 }
 
-fn verdict(pairs: u64, detours: &Effect, addressed: &Effect, background: &Background) -> Verdict {
+fn verdict(pairs: u64, detours: &Effect, addressed: &Effect) -> Verdict {
     let less = |one: &Effect| one.changed && one.gain_ns_per_s > 0.0;
     let more = |one: &Effect| one.changed && one.gain_ns_per_s < 0.0;
-    // A mitigation that moves tasks which its patterns miss changes the load, and adjusting for it would hide that.
-    let hidden = background.differs
-        && (background.detours_per_load.is_some() || background.addressed_per_load.is_some());
     let within = |one: &Effect| one.within_limit == Some(true);
     if more(detours) || more(addressed) && !less(detours) {
         Verdict::Hurts
     } else if less(addressed) || less(detours) {
         Verdict::Helps
-    } else if pairs >= LEAST_PAIRS && within(detours) && within(addressed) && !hidden {
+    } else if pairs >= LEAST_PAIRS && within(detours) && within(addressed) {
         Verdict::NoEffectLargerThan
     } else {
         Verdict::Inconclusive

@@ -126,12 +126,12 @@ fn load(background: &Background) -> String {
     if load.without_ns_per_s == 0.0 && load.with_ns_per_s == 0.0 {
         return String::new();
     }
-    let slopes = [background.detours_per_load, background.addressed_per_load];
-    let adjusted = if slopes.iter().any(Option::is_some) { "; gains are adjusted for it" } else { "" };
+    let adjusted = background.detours_per_load.map_or("", |_| "; the gain in detours is adjusted for it");
     let [without, with] = [load.without_ns_per_s, load.with_ns_per_s].map(per_second);
     let mut text = format!("load of others: {without} without it, {with} with it{adjusted}\n");
-    if background.differs {
-        text += "the load differs between the sides by more than chance explains: it may be the mitigation's doing\n";
+    if background.detours_undecided {
+        text +=
+            "the load differs between the sides by more than chance explains, so detours decide nothing\n";
     }
     text
 }
