@@ -57,6 +57,12 @@ impl Machine {
         self
     }
 
+    /// Removes a file; its folder stays.
+    pub fn remove(&self, path: &str) -> &Self {
+        fs::remove_file(self.folder.join(path)).unwrap();
+        self
+    }
+
     /// Sets the mode of a file.
     pub fn mode(&self, path: &str, mode: u32) -> &Self {
         fs::set_permissions(self.folder.join(path), std::fs::Permissions::from_mode(mode)).unwrap();

@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test may")]
 use std::path::{Path, PathBuf};
 
+mod kinds;
+
 use super::*;
 use crate::catalogue::{Compare, FileKnob, Knob};
 use crate::fake_machine as fake;
@@ -32,15 +34,18 @@ impl File<'_> {
 
     /// Whether it is done, and what is unknown.
     fn seen(&self) -> Option<(bool, Option<String>)> {
+        let found = self.place_state()?;
+        assert_eq!(found.want.as_deref().map(str::trim), Some(&*self.want), "{}", self.path);
+        Some((found.done, found.why))
+    }
+
+    fn place_state(&self) -> Option<PlaceState> {
         let root = Root::at(self.root).unwrap();
-        let compute = quell_recording::parse_cpu_list("2-3").unwrap();
-        let options = AuditOptions { compute: Some(compute), ..AuditOptions::default() };
+        let options = options(self.mitigation);
         let audit =
             audit(&root, self.catalogue, &options, Some(std::slice::from_ref(&self.mitigation.id))).unwrap();
         let place = Place::File { path: self.path.clone() };
-        let found = audit.entries[0].places.iter().find(|one| one.place == place)?;
-        assert_eq!(found.want.as_deref().map(str::trim), Some(&*self.want), "{}", self.path);
-        Some((found.done, found.why.clone()))
+        audit.entries[0].places.iter().find(|one| one.place == place).cloned()
     }
 
     /// Values that count, and values that do not.
@@ -53,7 +58,15 @@ impl File<'_> {
             Some(numbers.fold(first, |all, one| format!("{all} {one}")))
         };
         let zero = Some("0".to_owned());
-        let (better, worse) = match self.knob.compare {
+        let cpus = |one: &str, all: &str| {
+            let place = Place::File { path: self.path.clone() };
+            let is_list = place.cpus("0-1").is_some();
+            Some(if is_list { all.to_owned() } else { one.to_owned() })
+        };
+        let every = ["ffffffff"; 8].join(",");
+        // A value that the user gave must match exactly.
+        let compare = if self.knob.want.needs_value() { Compare::Equal } else { self.knob.compare };
+        let (better, worse) = match compare {
             Compare::Equal => (vec![], vec![near(1), near(-1), Some("other".to_owned())]),
             Compare::AtLeast => (vec![near(1)], vec![near(-1)]),
             Compare::AtMost => (vec![near(-1)], vec![near(1)]),
@@ -61,13 +74,36 @@ impl File<'_> {
             Compare::FirstAtMost => (vec![first(-1)], vec![first(1)]),
             Compare::AtLeastOrZero => (vec![near(1), zero], vec![near(-1)]),
             Compare::LatencyAtMost => (vec![near(-1), Some("n/a".to_owned())], vec![near(1), zero]),
-            Compare::Within | Compare::Covers => unreachable!("those are CPUs"),
+            Compare::Within => (vec![cpus("1", "0")], vec![cpus(&every, "0-255")]),
+            Compare::Covers => (vec![cpus(&every, "0-255")], vec![cpus("1", "0")]),
         };
         let all = |values: Vec<Option<String>>| values.into_iter().flatten();
         let counted = all(better).chain(self.knob.stricter.iter().cloned()).chain([self.want.clone()]);
+        let place = Place::File { path: self.path.clone() };
+        let strict = |value: &String| self.knob.stricter.iter().any(|one| place.same(one, value));
+        // No CPU at all is none outside of the wanted ones, where the file is a list.
+        let no_cpus = compare == Compare::Within && place.cpus("").is_some();
         let nonsense =
-            ["", "\u{1b}[2J", "99999999999999999999999999999999999999999999", "nan"].map(str::to_owned);
-        (counted.collect(), all(worse).chain(nonsense).collect())
+            NONSENSE.iter().filter(|value| !(no_cpus && value.is_empty())).map(|&one| one.to_owned());
+        (counted.collect(), all(worse).filter(|value| !strict(value)).chain(nonsense).collect())
+    }
+}
+
+/// Values that no kernel has.
+const NONSENSE: [&str; 5] = ["", "\u{1b}[2J", "99999999999999999999999999999999999999999999", "nan", "-"];
+
+/// Options with compute CPUs, and with a value where a mitigation needs one.
+fn options(mitigation: &Mitigation) -> AuditOptions {
+    let wants = mitigation.knob.iter().filter_map(|knob| match knob {
+        Knob::File(file) => Some(&file.want),
+        Knob::Boot(boot) => Some(&boot.want),
+        _ => None,
+    });
+    let needs = wants.into_iter().any(crate::catalogue::Want::needs_value);
+    AuditOptions {
+        compute: Some(quell_recording::parse_cpu_list("2-3").unwrap()),
+        values: needs.then(|| (mitigation.id.clone(), "16".to_owned())).into_iter().collect(),
+        ..AuditOptions::default()
     }
 }
 
@@ -83,15 +119,12 @@ fn condition(test: &crate::catalogue::Where) -> &'static str {
     values.into_iter().find(|one| regex.is_match(one)).unwrap_or("2")
 }
 
-/// Calls `test` with each kernel file of the catalogue that holds no CPUs and needs no value of the user's.
+/// Calls `test` with each kernel file of the catalogue.
 fn with_each_file(mut test: impl FnMut(&File<'_>)) {
     let catalogue = Catalogue::built_in();
     for mitigation in catalogue.iter() {
         for knob in &mitigation.knob {
             let Knob::File(knob) = knob else { continue };
-            if knob.compare == Compare::Within || knob.want.needs_value() {
-                continue;
-            }
             let folder = tempfile::tempdir().unwrap();
             let machine = fake::large(folder.path());
             let path = concrete(&knob.path);
@@ -100,7 +133,14 @@ fn with_each_file(mut test: impl FnMut(&File<'_>)) {
                 machine.file(other.to_str().unwrap().trim_start_matches('/'), condition(test));
             }
             let want = knob.want.to_string();
-            test(&File { mitigation, knob, want, path, root: folder.path(), catalogue: &catalogue });
+            let mut file = File { mitigation, knob, want, path, root: folder.path(), catalogue: &catalogue };
+            // What is wanted on this machine; of a file that is its own condition, its text.
+            fs_err::create_dir_all(file.on_disk().parent().unwrap()).unwrap();
+            if !file.on_disk().exists() {
+                fs_err::write(file.on_disk(), "0\n").unwrap();
+            }
+            file.want = file.place_state().and_then(|found| found.want).unwrap_or(file.want);
+            test(&file);
         }
     }
 }
@@ -128,7 +168,7 @@ fn each_file_of_the_catalogue_knows_worse_from_better() {
         assert!(unread.is_none_or(|(done, why)| !done && why.is_some()), "{}: unreadable", file.path);
         files += 1;
     });
-    assert!(files >= 45, "{files}");
+    assert!(files >= 80, "{files}");
 }
 
 /// What kernel documentation calls less work than the wanted value: sysctl/kernel.rst and vm.rst, mm/transhuge.rst, hw-vuln/l1tf.rst.

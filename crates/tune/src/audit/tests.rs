@@ -111,6 +111,84 @@ fn a_knob_of_each_cpu_is_of_those_that_compute_wherever_it_is() {
     assert_eq!(places, [path(2), path(3)]);
 }
 
+/// What cannot be seen says why: with the command that mounts a file system, or with what is missing.
+#[test]
+fn what_is_not_mounted_is_neither_absent_nor_applied() {
+    for (id, folder, kind) in [
+        ("fair-server", "sys/kernel/debug", "debugfs"),
+        ("preempt-mode", "sys/kernel/debug", "debugfs"),
+        ("base-slice", "sys/kernel/debug", "debugfs"),
+        ("migration-cost", "sys/kernel/debug", "debugfs"),
+        ("leftover-tracing", "sys/kernel/tracing", "tracefs"),
+    ] {
+        let empty = |machine: &Machine| {
+            machine.file(&format!("{folder}/x"), "").remove(&format!("{folder}/x"));
+        };
+        let (state, why) = on(fake::large, empty, &AuditOptions::default(), id);
+        assert_eq!(state, State::NotMounted, "{id}: {why}");
+        assert!(why.contains(&format!("mount -t {kind} {kind} /{folder}")), "{id}: {why}");
+        // A kernel without it has no folder; one that is mounted has files, if not this one.
+        for without in [false, true] {
+            let change = |machine: &Machine| {
+                if without {
+                    machine.file(&format!("{folder}/x"), "");
+                }
+            };
+            let (state, why) = on(fake::large, change, &AuditOptions::default(), id);
+            assert_eq!(state, State::NotHere, "{id}: {why}");
+        }
+    }
+}
+
+#[test]
+fn what_a_machine_lacks_altogether_is_not_here() {
+    let no_systemd = |machine: &Machine| {
+        for program in ["usr/bin/journalctl", "usr/bin/systemctl", "usr/sbin/chronyd", "run/utmp"] {
+            machine.file(program, "");
+        }
+    };
+    for (id, part) in [
+        ("journald", "systemd does not run here"),
+        ("time-sync", "systemd does not run here"),
+        ("systemd-cpuaffinity", "systemd does not run here"),
+        ("timers-maintenance", "systemd does not run here"),
+        ("irqbalance-off", "systemd does not run here"),
+        ("fs-journal-lustre", "no kernel thread is named like"),
+    ] {
+        let (state, why) = on(fake::large, no_systemd, &AuditOptions::default(), id);
+        assert_eq!(state, State::NotHere, "{id}: {why}");
+        assert!(why.contains(part), "{id}: {why}");
+    }
+    // These CPUs have no sibling threads, so that their first threads are all of them.
+    let (state, why) = plain(fake::interrupts, "irq-thread0");
+    assert_eq!(state, State::NotHere, "{why}");
+    assert!(why.contains("more than one hardware thread"), "{why}");
+}
+
+#[test]
+fn a_limit_in_bytes_counts_as_the_share_of_memory_that_it_is() {
+    let with = |bytes: &'static str, memory: &'static str| {
+        move |machine: &Machine| {
+            machine.file("proc/sys/vm/dirty_writeback_centisecs", "1500");
+            machine.file("proc/sys/vm/dirty_background_ratio", "0");
+            machine.file("proc/sys/vm/dirty_background_bytes", bytes);
+            machine.file("proc/meminfo", memory);
+        }
+    };
+    let (small, large) = ("MemTotal:       10000000 kB", "nonsense");
+    for (bytes, memory, expected) in [
+        ("307200000", small, State::Applied),
+        ("307200001", small, State::Partial),
+        ("99999999999999999999999999999999999999999", small, State::Partial),
+        ("0", small, State::Partial),
+        ("nan", small, State::Partial),
+        ("307200000", large, State::Partial),
+    ] {
+        let (state, why) = on(fake::large, with(bytes, memory), &AuditOptions::default(), "dirty-writeback");
+        assert_eq!(state, expected, "{bytes}: {why}");
+    }
+}
+
 /// Modification time of the newest of all files and folders.
 fn newest(folder: &Path) -> std::time::SystemTime {
     let entries = fs_err::read_dir(folder).unwrap().map(Result::unwrap);

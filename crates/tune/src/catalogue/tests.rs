@@ -1,5 +1,7 @@
 //! Checks quell's own catalogue.
 
+#![allow(clippy::unwrap_used, reason = "a test may")]
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{BootKnob, Catalogue, Fills, Knob, Mitigation, Part, Profile, Risk, Want};
@@ -63,6 +65,33 @@ fn every_entry_says_what_it_is_in_few_words() {
         assert!(!one.noise.is_empty() || !one.noise_in_words.is_empty(), "{id}: noise");
         assert!(!one.knob.is_empty(), "{id}: nothing to touch or to do");
         assert!(!one.title.ends_with('.'), "{id}: a title is no sentence");
+    }
+}
+
+/// Kinds of sources that describe a setting, by how an entry cites them.
+const DOCUMENTATION: [&str; 6] = [
+    r"^kernel: (Documentation|arch|block|drivers|kernel|mm|net|security)/\S+(, \S+)*( \(.+\))?$",
+    r"^kernel: commit [0-9a-f]{12}, .+ \(\d+\.\d+\)$",
+    r"^[A-Za-z0-9_.@-]+\([1-8]\)",
+    r"^(IBM's jitter page|TuneD: (plugin|profiles?) |Red Hat: |OpenShift: |Kubernetes: |CRI-O: |Slurm: |Open MPI: |systemd: |Lustre)",
+    r"^.+\((SC|IPDPS|ROSS|IPDPSW|CLUSTER|ICS|HotOS|EuroSys|SOSP|PPoPP)[^()]* \d{4}\)$",
+    r"^(NVIDIA|AMD|Intel|Fujitsu|Arm|IHK|McKernel|Kitten|libhugetlbfs|hugetlbfs)",
+];
+
+#[test]
+fn every_entry_has_a_source_and_says_for_which_kernels_it_holds() {
+    let sources: Vec<regex::Regex> =
+        DOCUMENTATION.iter().map(|one| regex::Regex::new(one).unwrap()).collect();
+    // `any`, with what else it takes, or numbers of versions.
+    let versions = regex::Regex::new(r"^any\b|\b[2-9]\.\d+").unwrap();
+    for one in Catalogue::built_in().iter() {
+        let documented = one.provenance.iter().any(|text| sources.iter().any(|source| source.is_match(text)));
+        assert!(documented, "{}: {:?} names no documentation", one.id, one.provenance);
+        let from_the_kernel = |text: &String| text.starts_with("kernel: ");
+        let settings = one.knob.iter().any(|knob| matches!(knob, Knob::File(_) | Knob::Boot(_)));
+        let by_kernel = one.provenance.iter().any(from_the_kernel);
+        assert!(by_kernel || !settings, "{}: no source in the kernel for a setting of the kernel", one.id);
+        assert!(versions.is_match(&one.kernel), "{}: `{}` names no version", one.id, one.kernel);
     }
 }
 
