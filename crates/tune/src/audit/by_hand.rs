@@ -65,25 +65,13 @@ impl Examiner<'_> {
             Some(_) => return (Verdict::Not, "the partition shares its processors with others".into()),
             None => {}
         }
-        match self.is_guest() {
+        match crate::facts::is_guest(self.root) {
             Some(false) => (Verdict::Done, "there is no hypervisor".into()),
             Some(true) => (Verdict::Unseen, "there is a hypervisor; it reports no stolen time".into()),
             None => (
                 Verdict::Unseen,
                 "no stolen time is reported, and it is unknown whether there is a hypervisor".into(),
             ),
-        }
-    }
-
-    /// Whether this machine runs under a hypervisor; none if nothing shows it.
-    fn is_guest(&self) -> Option<bool> {
-        let cpuinfo = self.root.read("/proc/cpuinfo").unwrap_or_default();
-        let flags = cpuinfo.lines().find(|line| line.starts_with("flags"));
-        let reported = self.root.has("/sys/hypervisor/type") || self.root.has("/proc/device-tree/hypervisor");
-        match flags {
-            _ if reported => Some(true),
-            Some(flags) => Some(flags.split_whitespace().any(|flag| flag == "hypervisor")),
-            None => None,
         }
     }
 
@@ -147,7 +135,9 @@ impl Examiner<'_> {
             .filter_map(|word| word.split_once('='))
             .find(|(name, value)| {
                 let name = name.to_ascii_lowercase();
-                matches!(name.as_str(), "cpuspeclist" | "corespeccount") && !matches!(*value, "" | "0")
+                // 0 cores are none; the list 0 is CPU 0.
+                name == "cpuspeclist" && !value.is_empty()
+                    || name == "corespeccount" && !matches!(*value, "" | "0")
             });
         Ok(match set {
             Some((name, value)) => (Verdict::Done, format!("{path} has {name}={value}")),
