@@ -6,8 +6,9 @@ mod mitigations;
 
 use std::path::Path;
 
-use quell_tune::catalogue::{Catalogue, Profile};
+use quell_tune::catalogue::Catalogue;
 use quell_tune::plan::Plan;
+use quell_tune::profile::Profile;
 use schemars::transform::{RecursiveTransform, Transform as _};
 use schemars::{Schema, schema_for};
 use serde_json::Value;

@@ -2,13 +2,12 @@
 //! files in addition (`/etc/quell/mitigations.d`).
 
 mod load;
-mod profile;
 #[cfg(test)]
 mod tests;
 mod want;
 
+pub(crate) use load::trusted;
 pub use load::{Catalogue, CatalogueError};
-pub use profile::Profile;
 use quell_recording::SourcePattern;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

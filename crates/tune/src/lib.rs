@@ -24,6 +24,7 @@ pub mod masks;
 mod moment;
 pub mod place;
 pub mod plan;
+pub mod profile;
 pub mod revert;
 mod root;
 pub mod status;

@@ -55,7 +55,7 @@ pub struct TuneCopy {
     /// Copy from a copy of a machine below this folder.
     #[arg(long, value_name = "DIR")]
     pub sysroot: Option<PathBuf>,
-    /// Folder with the site's own mitigations.
+    /// Folder with the site's own mitigations, and its profiles in the folder `profiles`.
     #[arg(long, value_name = "DIR", default_value = SITE)]
     pub site: PathBuf,
 }
@@ -66,7 +66,7 @@ pub struct TuneMachine {
     /// Read (and write) a copy of a machine's /proc, /sys and /etc below this folder.
     #[arg(long, value_name = "DIR")]
     pub sysroot: Option<PathBuf>,
-    /// Folder with the site's own mitigations.
+    /// Folder with the site's own mitigations, and its profiles in the folder `profiles`.
     #[arg(long, value_name = "DIR", default_value = SITE)]
     pub site: PathBuf,
 }
@@ -120,7 +120,7 @@ pub struct TunePlan {
     /// Mitigations, by id.
     #[arg(value_name = "ID", required_unless_present = "profile")]
     pub ids: Vec<String>,
-    /// A set of mitigations: hpc-node, realtime or vm-guest.
+    /// A set of mitigations: hpc-node, realtime, vm-guest, or one of the site's, in the folder `profiles` of --site.
     #[arg(long, value_name = "NAME")]
     pub profile: Option<String>,
     /// Write the plan to this file, for `apply`.
@@ -359,7 +359,7 @@ pub struct TuneTry {
     pub allow: TuneAllow,
     #[command(flatten)]
     pub options: AuditArgs,
-    /// Folder with the site's own mitigations.
+    /// Folder with the site's own mitigations, and its profiles in the folder `profiles`.
     #[arg(long, value_name = "DIR", default_value = SITE)]
     pub site: PathBuf,
 }

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use quell_tune::catalogue::{Catalogue, Category, Held, Knob, Mitigation, Profile, Property};
+use quell_tune::catalogue::{Catalogue, Category, Held, Knob, Mitigation, Property};
+use quell_tune::profile::Profile;
 
 /// How a site writes its own mitigations.
 const SITE: &str = r#"## A file of one's own
@@ -35,6 +36,22 @@ want = "housekeeping"
 
 "#;
 
+/// A profile of a site, as an example.
+const SITE_PROFILE: &str = r#"title = "Our compute nodes"
+what = "As hpc-node, but cron stays, and hosts with GPUs keep their links awake."
+include = ["hpc-node"]
+without = ["svc-cron"]
+mitigations = ["swappiness"]
+values = { vm-stat-interval = "120" }
+# Of each list, the first that the node has.
+first-of = [["cpuset-isolated", "cpuset-v1-shield"]]
+
+[[when]]
+# Other facts: arch, kernel-before, cpus-from, numa, guest.
+is = { host = "gpu*", smt = true, kernel-from = "6.1" }
+mitigations = ["pcie-aspm"]
+"#;
+
 /// The page as Markdown.
 pub fn page(catalogue: &Catalogue, profiles: &[Profile]) -> String {
     let mut text = String::from(
@@ -43,6 +60,10 @@ pub fn page(catalogue: &Catalogue, profiles: &[Profile]) -> String {
     );
     text += SITE;
     text += "## Profiles\n\n";
+    text += "`quell tune plan --profile NAME` plans all mitigations of one. A site's own stand in `/etc/quell/mitigations.d/profiles/NAME.toml`:\n\n";
+    text += "```toml\n";
+    text += SITE_PROFILE;
+    text += "```\n\n";
     for profile in profiles {
         let ids: Vec<String> = profile.mitigations.iter().map(|id| format!("[{id}](#{id})")).collect();
         text += &format!("**{}**: {}. {}\n{}\n\n", profile.name, profile.title, profile.what, ids.join(", "));

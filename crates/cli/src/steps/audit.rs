@@ -1,6 +1,6 @@
 //! Audits a machine, or a copy of its files, against the catalogue of mitigations.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use quell_request::Usage;
 use quell_tune::Root;
@@ -26,11 +26,15 @@ pub fn catalogue(machine: &TuneMachine, root: &Root) -> anyhow::Result<Catalogue
 
 /// As [`catalogue`], with the site's mitigations from this folder.
 pub fn catalogue_at(site: &Path, root: &Root) -> anyhow::Result<Catalogue> {
-    let site = match site == Path::new(crate::args::SITE) {
+    Ok(Catalogue::with_site(&site_at(site, root))?)
+}
+
+/// The site's folder: the usual one is the machine's, which may be a copy.
+pub fn site_at(site: &Path, root: &Root) -> PathBuf {
+    match site == Path::new(crate::args::SITE) {
         true => root.path(crate::args::SITE),
         false => site.to_owned(),
-    };
-    Ok(Catalogue::with_site(&site)?)
+    }
 }
 
 /// Audits the machine for some mitigations of the catalogue, or for all.

@@ -283,6 +283,33 @@ fn guard_rails() {
     assert!(printed.starts_with("exit 0"), "{printed}");
 }
 
+/// The site's profile that the reference shows, on a machine that is not one of its GPU hosts.
+#[test]
+fn a_sites_profile_extends_quells() {
+    let node = Node::new(fake_machine::large);
+    let page = include_str!("../../../../docs/reference/mitigations.md");
+    let mut blocks = page.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap());
+    let example = blocks.find(|block| block.contains("include = [")).unwrap();
+    node.put("/etc/quell/mitigations.d/profiles/ours.toml", example);
+    let chosen = |profile: &str, more: &[&str]| -> Vec<String> {
+        let plan = node.plan(&[&["--profile", profile], more].concat());
+        let ids = plan["mitigations"].as_array().unwrap().iter();
+        ids.map(|one| one["id"].as_str().unwrap().to_owned()).collect()
+    };
+    let (quells, ours) = (chosen("hpc-node", &[]), chosen("ours", &[]));
+    assert!(ours.contains(&"vm-stat-interval".into()) && !ours.contains(&"svc-cron".into()), "{ours:?}");
+    assert!(quells.iter().filter(|id| *id != "svc-cron").all(|id| ours.contains(id)), "{quells:?} {ours:?}");
+    assert!(!ours.contains(&"pcie-aspm".into()), "{ours:?}");
+    let plan = fs_err::read_to_string(node.path().join("plan")).unwrap();
+    assert!(plan.contains("\"120\""), "{plan}");
+    node.plan(&["--profile", "ours", "--set", "vm-stat-interval=60"]);
+    let plan = fs_err::read_to_string(node.path().join("plan")).unwrap();
+    assert!(!plan.contains("\"120\""), "the command line has the last word");
+    let folder = node.path().join("node/etc/quell/mitigations.d/profiles");
+    fs_err::write(folder.join("bad.toml"), "title = 't'\nwhat = 'w'\ninclude = ['bad']\n").unwrap();
+    insta::assert_snapshot!("bad_profile", node.output(&["plan", "--profile", "bad"]));
+}
+
 /// A plan refuses what no option of `apply` permits, and names what one does.
 #[test]
 fn a_plan_says_what_apply_would_refuse() {

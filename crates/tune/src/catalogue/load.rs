@@ -131,7 +131,7 @@ impl Catalogue {
 }
 
 /// Checks a site's file, because it decides what root writes.
-fn trusted(file: &Path) -> Result<(), String> {
+pub(crate) fn trusted(file: &Path) -> Result<(), String> {
     use std::os::unix::fs::MetadataExt as _;
     let facts = fs::metadata(file).map_err(|e| e.to_string())?;
     // SAFETY: geteuid has no precondition.

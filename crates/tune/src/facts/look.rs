@@ -94,6 +94,18 @@ fn numa(root: &Root, online: &[Cpu]) -> Vec<(u32, Vec<Cpu>)> {
     nodes
 }
 
+/// Whether this machine runs under a hypervisor; none if nothing shows it.
+pub(crate) fn is_guest(root: &Root) -> Option<bool> {
+    let cpuinfo = root.read("/proc/cpuinfo").unwrap_or_default();
+    let flags = cpuinfo.lines().find(|line| line.starts_with("flags"));
+    let reported = root.has("/sys/hypervisor/type") || root.has("/proc/device-tree/hypervisor");
+    match flags {
+        _ if reported => Some(true),
+        Some(flags) => Some(flags.split_whitespace().any(|flag| flag == "hypervisor")),
+        None => None,
+    }
+}
+
 /// The processor: from this machine's kernel; for a copy, from entries of `/proc/cpuinfo` that only this processor has.
 fn arch(root: &Root) -> String {
     if root.is_system() {

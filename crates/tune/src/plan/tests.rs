@@ -129,7 +129,7 @@ fn profiles_can_be_planned_everywhere() {
         let root = Root::at(folder.path()).unwrap();
         let catalogue = Catalogue::built_in();
         let audit = audit(&root, &catalogue, &AuditOptions::default(), None).unwrap();
-        for profile in crate::catalogue::Profile::all() {
+        for profile in crate::profile::Profile::all() {
             let choice = Choice { ids: profile.mitigations, persist: true };
             let first = plan(&audit, &choice).unwrap();
             let backwards = Choice { ids: choice.ids.iter().rev().cloned().collect(), ..choice.clone() };

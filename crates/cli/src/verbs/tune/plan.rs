@@ -4,33 +4,43 @@ use std::io::Read as _;
 use std::path::Path;
 
 use quell_tune::Root;
-use quell_tune::catalogue::{Catalogue, Profile, Risk};
+use quell_tune::audit::State;
+use quell_tune::catalogue::{Catalogue, Risk};
+use quell_tune::facts::Facts;
 use quell_tune::guard::{Allowed, Refusal, refusals};
 use quell_tune::plan::{Choice, Plan, plan};
+use quell_tune::profile::{Profiles, Resolved};
 
 use super::options;
 use crate::args::TunePlan;
 use crate::outcome::Outcome;
 use crate::printer::Printer;
-use crate::steps::audit::{audited, catalogue, root, unknown};
+use crate::steps::audit::{audited, catalogue, root, site_at, unknown};
 use quell_request::Usage;
 
 /// Plans, prints the differences, and writes the plan.
 pub fn run(args: &TunePlan, printer: Printer) -> anyhow::Result<Outcome> {
     let root = root(args.machine.sysroot.as_deref())?;
     let catalogue = catalogue(&args.machine, &root)?;
-    let mut ids = args.ids.clone();
-    if let Some(name) = &args.profile {
-        let profile = Profile::get(name).ok_or_else(|| {
-            let all: Vec<String> = Profile::all().into_iter().map(|one| one.name).collect();
-            Usage(format!("`{name}` is not a profile: choose one of {}", all.join(", ")))
-        })?;
-        ids.extend(profile.mitigations.iter().filter(|id| !args.ids.contains(id)).cloned());
-    }
-    if let Some(stranger) = ids.iter().find(|id| catalogue.get(id).is_none()) {
+    if let Some(stranger) = args.ids.iter().find(|id| catalogue.get(id).is_none()) {
         return Err(unknown(&catalogue, stranger));
     }
-    let audit = audited(&root, &catalogue, &options(&args.options), Some(&ids))?;
+    let mut options = options(&args.options);
+    let profile = match &args.profile {
+        Some(name) => resolved(name, &args.machine.site, &root, &catalogue)?,
+        None => Resolved::default(),
+    };
+    for (id, value) in &profile.values {
+        options.values.entry(id.clone()).or_insert_with(|| value.clone());
+    }
+    let all: Vec<String> = args.ids.iter().chain(profile.ids()).cloned().collect();
+    let audit = audited(&root, &catalogue, &options, Some(&all))?;
+    let is_here = |id: &str| {
+        let entry = audit.entries.iter().find(|entry| entry.mitigation.id == id);
+        entry.is_some_and(|entry| !matches!(entry.state, State::NotHere | State::NotMounted))
+    };
+    let mut ids = args.ids.clone();
+    ids.extend(profile.chosen(is_here).into_iter().filter(|id| !args.ids.contains(id)));
     let plan = plan(&audit, &Choice { ids, persist: args.persist }).map_err(Usage)?;
     let (never, asked) = refused(&root, &plan, &catalogue);
     if !never.is_empty() {
@@ -65,6 +75,13 @@ pub fn run(args: &TunePlan, printer: Printer) -> anyhow::Result<Outcome> {
     }
     asked.iter().for_each(|refusal| printer.notice(&format!("`quell tune apply` will refuse it: {refusal}")));
     Ok(Outcome::Done)
+}
+
+/// The mitigations of a profile on this machine.
+fn resolved(name: &str, site: &Path, root: &Root, catalogue: &Catalogue) -> anyhow::Result<Resolved> {
+    let profiles = Profiles::with_site(&site_at(site, root))?;
+    let facts = Facts::look(root).map_err(anyhow::Error::msg)?;
+    Ok(profiles.resolve(name, root, &facts, catalogue).map_err(Usage)?)
 }
 
 /// Why the plan can never be applied here, and why not without the user's permission.
