@@ -98,13 +98,13 @@ fn one(machine: &Root, path: &str, to: &Path, copied: &mut Copied) -> io::Result
     let Ok(facts) = fs::metadata(machine.path(&real)) else { return Ok(()) };
     let spot = to.join(real.trim_start_matches('/'));
     if facts.is_dir() {
-        return fs::create_dir_all(&spot);
+        return fs_err::create_dir_all(&spot);
     }
     if !facts.is_file() || spot.symlink_metadata().is_ok() {
         return Ok(());
     }
     if let Some(folder) = spot.parent() {
-        fs::create_dir_all(folder)?;
+        fs_err::create_dir_all(folder)?;
     }
     let content = match machine.read_bytes(&real, LONGEST) {
         Ok(bytes) if real == ENVIRONMENT.0 => {
@@ -141,7 +141,7 @@ fn links(machine: &Root, path: &str, to: &Path) -> io::Result<Option<String>> {
         let spot = to.join(&at);
         if spot.symlink_metadata().is_err() {
             if let Some(folder) = spot.parent() {
-                fs::create_dir_all(folder)?;
+                fs_err::create_dir_all(folder)?;
             }
             symlink(relative(&at, inside), &spot)?;
         }
@@ -178,7 +178,7 @@ fn systemctl(machine: &Root, catalogue: &Catalogue, to: &Path) -> io::Result<()>
     text += "    \"is-active \"*) echo inactive ;;\n    \"is-enabled \"*) echo not-found ;;\n";
     text += "    *) echo \"nothing runs in a copy\" >&2; exit 1 ;;\nesac\n";
     if let Some(folder) = to.parent() {
-        fs::create_dir_all(folder)?;
+        fs_err::create_dir_all(folder)?;
     }
     let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o755).open(to)?;
     file.write_all(text.as_bytes())

@@ -242,7 +242,7 @@ fn a_journal_that_lost_its_end_is_never_whole() {
         if cut >= length_of_lines(&whole, 2) {
             assert_eq!(lost, [A, B][recorded..], "cut at {cut}");
         }
-        assert_eq!(store.ids().unwrap(), [id.clone()], "cut at {cut}");
+        assert_eq!(store.ids().unwrap(), std::slice::from_ref(&id), "cut at {cut}");
     }
     undo(&root, None, Foreign::Forget).unwrap();
     assert!(store.ids().unwrap().is_empty());

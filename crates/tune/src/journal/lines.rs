@@ -275,7 +275,7 @@ fn is_torn(line: &[u8]) -> bool {
 #[cfg(test)]
 pub(crate) fn sealed_again(bytes: &[u8]) -> Vec<u8> {
     let Some(first) = bytes.iter().position(|byte| *byte == b'\n') else { return bytes.to_vec() };
-    let complete = bytes.split_inclusive(|byte| *byte == b'\n').filter_map(Chained::read).last();
+    let complete = bytes.split_inclusive(|byte| *byte == b'\n').filter_map(Chained::read).next_back();
     let (lines, last) =
         complete.map_or((1, no_line()), |line| (line.number, String::from_utf8_lossy(line.sum).into()));
     [Seal::line(lines, &last).as_bytes(), &bytes[first + 1..]].concat()
