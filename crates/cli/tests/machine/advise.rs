@@ -95,7 +95,7 @@ mod measured {
                 "--ranks",
                 "2",
                 "--pairs",
-                "8",
+                "12",
                 "--duration",
                 "2s",
             ],
