@@ -29,7 +29,7 @@ const DIGITS: usize = 16;
 struct Seal {
     /// Number of lines, including this one.
     sealed: usize,
-    /// The checksum of the last; empty if there is none.
+    /// The checksum of the last; zeros if there is no other line.
     last: String,
 }
 
