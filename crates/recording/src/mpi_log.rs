@@ -33,6 +33,8 @@ pub use task_names::{OTHER_RANKS, OWN_THREADS};
 
 /// The extension of a log's name.
 const ENDING: &str = "log";
+/// Maximum number of ranks without a log. Each takes memory, and a damaged head can claim millions of them.
+const MOST_MISSING: usize = 1 << 16;
 /// The name of the source that the tracer adds to the kernel's kinds.
 pub const INJECTED: &str = "injected";
 
@@ -100,7 +102,7 @@ impl LogRun {
     /// Opens the logs in `folder` and reads what they define.
     ///
     /// # Errors
-    /// [`Error::Io`], or [`Error::Malformed`] if no log can be read.
+    /// [`Error::Io`], or [`Error::Malformed`] if no log can be read or too many are missing.
     pub fn open(folder: &Path) -> Result<Self, Error> {
         let mut summary = Summary::default();
         let mut heads = Vec::new();
@@ -122,6 +124,15 @@ impl LogRun {
         summary.leave_out_others(&mut heads);
         heads.sort_by_key(|(_, head)| (head.rank, head.thread, head.pid));
         summary.add(&heads);
+        if summary.missing.len() > MOST_MISSING {
+            let present = summary.ranks as usize - summary.missing.len();
+            let reason = format!(
+                "the logs of {present} of {} ranks are here, and at most {MOST_MISSING} may be missing: copy those of the other ranks \
+                 into the same folder, or remove a damaged log that claims too many ranks",
+                summary.ranks
+            );
+            return Err(Error::malformed(folder, reason));
+        }
         let clocks = lines::clocks(&heads, &mut summary.unaligned);
         let (mut definitions, maps) = define(&heads, &mut summary)?;
         let span = |(head, clock): (&Head, &Clock)| {
@@ -154,23 +165,17 @@ impl LogRun {
 
     /// Adds locations without events for ranks without a log, so that messages of other ranks can refer to them.
     fn add_missing(&mut self) {
-        for rank in &self.summary.missing {
-            let at = self.definitions.locations.partition_point(|location| location.rank < *rank);
+        let absent = |rank: &u32| {
             let location = Location { name: format!("rank {rank}"), rank: *rank, ..Location::default() };
-            self.definitions.locations.insert(at, location);
-            let nothing = Log {
-                path: PathBuf::new(),
-                extent: Extent::default(),
-                pid: 0,
-                tid: 0,
-                clock: Clock::default(),
-                maps: Maps::default(),
-                names: TaskNames::default(),
-                events: None,
-                over: true,
-            };
-            self.locations.insert(at, nothing);
-        }
+            (location, Log::absent())
+        };
+        let known = std::mem::take(&mut self.definitions.locations)
+            .into_iter()
+            .zip(std::mem::take(&mut self.locations));
+        let mut all: Vec<_> = self.summary.missing.iter().map(absent).chain(known).collect();
+        // Threads of a rank stay in their order.
+        all.sort_by_key(|(location, _)| location.rank);
+        (self.definitions.locations, self.locations) = all.into_iter().unzip();
         for (place, location) in self.definitions.locations.iter_mut().enumerate() {
             location.id = place as u64;
         }
@@ -229,9 +234,7 @@ impl Summary {
                 self.no_noise.entry(head.reason.clone()).or_insert(head.rank);
             }
         }
-        // Limits the number of ranks that a wrong head can claim.
-        let named = (0..self.ranks.min(head::MOST_RANKS)).filter(|rank| !ranks.contains_key(rank));
-        self.missing = named.collect();
+        self.missing = (0..self.ranks).filter(|rank| !ranks.contains_key(rank)).collect();
         self.unfinished =
             ranks.iter().filter(|(_, (finished, _))| !finished).map(|(rank, _)| *rank).collect();
         self.silent = ranks.iter().filter(|(_, (_, calls))| *calls == 0).map(|(rank, _)| *rank).collect();
@@ -260,6 +263,21 @@ impl Run for LogRun {
 }
 
 impl Log {
+    /// Stands for a log that is not there.
+    fn absent() -> Self {
+        Self {
+            path: PathBuf::new(),
+            extent: Extent::default(),
+            pid: 0,
+            tid: 0,
+            clock: Clock::default(),
+            maps: Maps::default(),
+            names: TaskNames::default(),
+            events: None,
+            over: true,
+        }
+    }
+
     fn read(&mut self, events: &mut Vec<Event>) -> Result<bool, Damage> {
         if self.events.is_none() {
             self.events = Some(Events::open(&self.path, self.extent).map_err(|why| Damage(why.to_string()))?);

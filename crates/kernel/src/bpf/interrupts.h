@@ -7,6 +7,7 @@
 
 #include "state.h"
 #include "steal.h"
+#include "switches.h"
 
 /* Reads the clock first: after a program has run the caches are cold, and each memory access before the reading would shorten the
  * interval. What the tracing machinery takes before this line at a cold entry, some 100 to 500 ns, is in no interval. */
@@ -35,12 +36,16 @@ static __always_inline int exit_tick(void)
 {
 	u32 cpu = bpf_get_smp_processor_id();
 	struct cpu_state *state = state_of(cpu);
-	if (!state || !is_recorded(&state->hardirq))
+	if (!state)
 		return 0;
+	bool recorded = is_recorded(&state->hardirq);
 	u64 now = bpf_ktime_get_ns();
-	send(state, cpu, &state->hardirq, now, close_hardirq(state, QUELL_TICK, now));
-	state->hardirq.start_ns = 0;
-	look_for_steal(state, cpu, now);
+	if (recorded) {
+		send(state, cpu, &state->hardirq, now, close_hardirq(state, QUELL_TICK, now));
+		state->hardirq.start_ns = 0;
+		look_for_steal(state, cpu, now);
+	}
+	look_for_unseen_switch(state, cpu, now);
 	return 0;
 }
 

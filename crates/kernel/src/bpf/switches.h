@@ -43,25 +43,25 @@ static __always_inline u64 came_unseen(struct cpu_state *state, struct task_stru
 	return arrival && state->scheduler_ahead && came > since && came < now_ns ? came : now_ns;
 }
 
-/* Gives the CPU to `next`, and to its slot if it is followed. */
-static __always_inline void come(struct cpu_state *state, u32 cpu, struct task_struct *next, u64 now_ns)
+/* Gives the CPU to the task `tid`, and to its slot if it is followed. */
+static __always_inline void come(struct cpu_state *state, u32 cpu, u32 tid, u64 now_ns)
 {
-	state->slot = slot_of_thread(next);
-	state->victim = state->slot ? next->pid : 0;
+	state->slot = slot_of_thread(tid);
+	state->victim = state->slot ? tid : 0;
 	state->active = state->watched || state->slot;
 	enter(state, cpu, state->slot, now_ns);
 }
 
-/* Makes up for a switch that was not seen: from the task that came in last to `prev`. */
-static __always_inline void switch_unseen(struct cpu_state *state, u32 cpu, struct task_struct *prev, u64 came_ns)
+/* Makes up for a switch that was not seen: from the task that came in last to the task `tid`. */
+static __always_inline void switch_unseen(struct cpu_state *state, u32 cpu, u32 tid, u64 came_ns)
 {
 	struct task_struct *before = (void *)state->on_cpu;
 	if (state->watched)
 		end_run(state, cpu, before, came_ns);
 	if (settings.follow)
 		end_pieces(state, cpu, before, came_ns);
-	/* An adoption may have given `prev` its slot since: then its account begins there, after it came. */
-	if (settings.follow && state->slot != slot_of_thread(prev)) {
+	/* An adoption may have given the task its slot since: then its account begins there, after it came. */
+	if (settings.follow && state->slot != slot_of_thread(tid)) {
 		struct quell_slot *s = slot_of(state->slot);
 		if (s) {
 			step(&s->level_seq[QUELL_LEVEL_TASK]);
@@ -69,10 +69,27 @@ static __always_inline void switch_unseen(struct cpu_state *state, u32 cpu, stru
 			s->on_since_ns = 0;
 			step(&s->level_seq[QUELL_LEVEL_TASK]);
 		}
-		come(state, cpu, prev, came_ns);
+		come(state, cpu, tid, came_ns);
 	}
 	state->running.known = 0;
 	open_at(state, &state->task, QUELL_TASK, 0, came_ns);
+}
+
+/* Notices at the tick that the running task came by a switch that was not seen. A followed task that keeps its CPU would otherwise be
+ * charged with none of its interrupts until it leaves. Interrupts are disabled, as they are in a switch. */
+static __always_inline void look_for_unseen_switch(struct cpu_state *state, u32 cpu, u64 now_ns)
+{
+	struct task_struct *current = (void *)bpf_get_current_task();
+	if (!settings.follow || !state->on_cpu || state->on_cpu == (u64)current)
+		return;
+	u64 came = came_unseen(state, current, now_ns);
+	if (!came)
+		return;
+	switch_unseen(state, cpu, bpf_get_current_pid_tgid(), came);
+	state->on_cpu = (u64)current;
+	/* What the hypervisor has stolen until now, it may have stolen from other tasks. */
+	if (state->slot && !state->watched)
+		forget_stolen(state, now_ns);
 }
 
 /* The state in which a task is left. A task on its way to sleep may be woken before this program reads its state, so the tracepoint's
@@ -95,14 +112,14 @@ SEC("tp_btf/sched_switch") int BPF_PROG(task_switch, bool preempted, struct task
 		return 0;
 	u64 now = bpf_ktime_get_ns(), came = came_unseen(state, prev, now);
 	if (came)
-		switch_unseen(state, cpu, prev, came);
+		switch_unseen(state, cpu, prev->pid, came);
 	state->on_cpu = (u64)prev;
 	if (state->watched)
 		end_run(state, cpu, prev, now);
 	if (settings.follow) {
 		end_pieces(state, cpu, prev, now);
 		leave(state, cpu, prev, next, preempted, state_left(ctx, prev), now);
-		come(state, cpu, next, now);
+		come(state, cpu, next->pid, now);
 		/* What the hypervisor has stolen until now, it stole from other tasks. */
 		if (state->slot && !state->watched)
 			forget_stolen(state, now);
@@ -125,7 +142,7 @@ SEC("tp_btf/sched_switch") int BPF_PROG(task_switch, bool preempted, struct task
  * at the same time, and a waiter that is lost by that has one interval for the rest of its wait. */
 SEC("tp_btf/sched_migrate_task") int BPF_PROG(thread_moves, struct task_struct *task, int dest_cpu)
 {
-	u32 slot = slot_of_thread(task), dest = dest_cpu;
+	u32 slot = slot_of_thread(task->pid), dest = dest_cpu;
 	struct own_waits *own = slot ? bpf_map_lookup_elem(&own_waits, &slot) : 0;
 	struct cpu_state *here = this_cpu();
 	if (!own || !own->waits || own->waits_on == dest || !here)

@@ -117,9 +117,8 @@ static __always_inline void follow(struct task_struct *task)
 	}
 }
 
-static __always_inline u32 slot_of_thread(struct task_struct *task)
+static __always_inline u32 slot_of_thread(u32 tid)
 {
-	u32 tid = task->pid;
 	u32 *slot = bpf_map_lookup_elem(&slots, &tid);
 	return slot && *slot != SLOT_OF_PARENT ? *slot : 0;
 }

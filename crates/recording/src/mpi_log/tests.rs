@@ -110,6 +110,23 @@ fn appended_records_come_before_those_in_the_stage() {
 }
 
 #[test]
+fn a_claim_of_millions_of_ranks_is_refused() {
+    let dir = folder_with(&[log(0, 4_000_000, &records())]);
+    let reason = LogRun::open(dir.path()).unwrap_err().to_string();
+    assert!(reason.contains("the logs of 1 of 4000000 ranks are here"), "{reason}");
+}
+
+#[test]
+fn ranks_without_a_log_stand_in_order_among_the_others() {
+    let dir = folder_with(&[log(2, 5, &records()), log(4, 5, &records())]);
+    let run = LogRun::open(dir.path()).unwrap();
+    let locations = &run.definitions().locations;
+    let places: Vec<_> = locations.iter().map(|location| (location.id, location.rank)).collect();
+    assert_eq!(places, [(0, 0), (1, 1), (2, 2), (3, 3), (4, 4)]);
+    assert_eq!(run.summary().missing, [0, 1, 3]);
+}
+
+#[test]
 fn what_a_rank_wrote_is_what_is_read() {
     let dir = folder_with(&[log(0, 3, &records())]);
     let mut run = LogRun::open(dir.path()).unwrap();
