@@ -20,7 +20,7 @@ put() { install -D -m "$1" "$2" "$tree/$3"; }
 put 755 "$quell" usr/bin/quell
 "$describes" --quiet generate --man "$tree/usr/share/man/man1" --completions "$tree/usr/share"
 gzip -9n "$tree"/usr/share/man/man1/*.1
-for unit in quell-metrics quell-recover; do
+for unit in quell-metrics quell-recover quell-tune@; do
     put 644 "$root/packaging/systemd/$unit.service" "usr/lib/systemd/system/$unit.service"
 done
 put 644 "$root/crates/kernel/include/quell_metrics.h" usr/include/quell_metrics.h

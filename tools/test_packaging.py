@@ -206,6 +206,7 @@ class Package(unittest.TestCase):
             "./usr/share/bash-completion/completions/quell",
             "./usr/lib/systemd/system/quell-metrics.service",
             "./usr/lib/systemd/system/quell-recover.service",
+            "./usr/lib/systemd/system/quell-tune@.service",
             "./usr/share/doc/quell/copyright",
             "./usr/share/doc/quell/examples/slurm/prolog.sh",
         ]:

@@ -41,7 +41,7 @@ pub use track::{ScalingName, Track};
 pub use trace::{Trace, TraceNode};
 pub use tune::{
     AuditArgs, ExportForm, RiskName, SITE, Tune, TuneAllow, TuneApply, TuneAudit, TuneCopy, TuneExport,
-    TuneMachine, TunePlan, TuneRevert, TuneStatus, TuneTry, TuneVerb, TuneVerify,
+    TuneMachine, TunePlan, TuneRevert, TuneServe, TuneStatus, TuneTry, TuneVerb, TuneVerify,
 };
 
 use crate::values::{CpuList, ThresholdText};

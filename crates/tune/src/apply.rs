@@ -19,6 +19,8 @@ pub struct Applying<'a> {
     pub program: PathBuf,
     /// When the plan is reverted automatically.
     pub until: Option<Until>,
+    /// Keepers of an earlier transaction, which revert this one with it.
+    pub keepers: Vec<KeeperRecord>,
     /// Called before each write; if it returns true, everything is reverted.
     pub stopped: &'a dyn Fn() -> bool,
 }
@@ -43,8 +45,8 @@ pub struct Applied {
     pub already: Vec<String>,
     /// Ids of the writes that the kernel refused, and why; only writes for which the plan permits that.
     pub refused: Vec<(String, String)>,
-    /// The keeper, if one was started.
-    pub keeper: Option<KeeperRecord>,
+    /// Its keepers, if it has any.
+    pub keepers: Vec<KeeperRecord>,
 }
 
 /// Why a plan was not applied.
@@ -287,6 +289,10 @@ impl Run<'_> {
         if !held.is_empty() || applying.until.is_some() {
             self.keep(&held, applying, id)?;
         }
+        for keeper in &applying.keepers {
+            self.log(&Record::Keeper(keeper.clone()))?;
+            self.applied.keepers.push(keeper.clone());
+        }
         if (applying.stopped)() {
             return Err("it was interrupted".into());
         }
@@ -344,7 +350,8 @@ impl Run<'_> {
         self.log(&Record::Took { n, readback, group })
     }
 
-    /// Starts the keeper. It continues only once its pid is in the journal, so a crash in between leaves no process that no one knows.
+    /// Starts the keepers: one to hold, two to revert. They continue only once their pids are in the journal, so a crash in between leaves no
+    /// process that no one knows.
     fn keep(
         &mut self,
         held: &[(usize, super::catalogue::Held, &&Write)],
@@ -353,22 +360,28 @@ impl Run<'_> {
     ) -> Result<(), String> {
         let failed = |error: KeeperError| error.to_string();
         let holds = held.iter().map(|(_, what, write)| (*what, write.new.clone())).collect();
-        let request = keeper::Request {
+        let mut request = keeper::Request {
             root: self.root.path("/"),
             id: id.to_owned(),
             holds,
             until: applying.until.clone(),
+            after: None,
         };
-        let keeper = keeper::start(&applying.program, &request).map_err(failed)?;
-        let record = keeper.record().clone();
-        self.log(&Record::Keeper(record.clone()))?;
+        let mut keepers = vec![keeper::start(&applying.program, &request).map_err(failed)?];
+        if applying.until.is_some() {
+            request.after = keepers.first().map(|first| first.record().clone());
+            keepers.push(keeper::start(&applying.program, &request).map_err(failed)?);
+        }
+        for keeper in &keepers {
+            self.log(&Record::Keeper(keeper.record().clone()))?;
+            self.applied.keepers.push(keeper.record().clone());
+        }
         fault::point();
-        keeper.go().map_err(failed)?;
+        keepers.into_iter().try_for_each(keeper::Waiting::go).map_err(failed)?;
         for (n, _, write) in held {
             self.log(&Record::Done { n: *n, readback: write.new.clone(), group: Group::new() })?;
             self.applied.written.push(write.id.clone());
         }
-        self.applied.keeper = Some(record);
         Ok(())
     }
 

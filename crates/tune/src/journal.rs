@@ -170,8 +170,8 @@ pub struct Transaction {
     pub begin: Option<Begin>,
     /// The writes that were made, or were about to be, in order.
     pub entries: Vec<Entry>,
-    /// The keeper, if there is one.
-    pub keeper: Option<KeeperRecord>,
+    /// Its keepers. Of two, the second takes over where the first was killed.
+    pub keepers: Vec<KeeperRecord>,
     /// Whether all writes were made.
     pub committed: bool,
     /// Whether a revert could not close all places.
@@ -261,7 +261,7 @@ impl Transaction {
                 self.entry(n).is_some_and(|entry| entry.closed.replace(how).is_none())
             }
             Record::Keeper(keeper) => {
-                self.keeper = Some(keeper);
+                self.keepers.push(keeper);
                 true
             }
             Record::Commit { .. } => {

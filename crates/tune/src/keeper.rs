@@ -1,5 +1,8 @@
 //! Keepers: processes that hold what must stay open to have an effect, and that revert when a job or a time is over.
 //!
+//! A transaction that is to be reverted has two, so that it is reverted in time even if one of them is killed: the second waits for the end
+//! of the first and goes on in its place.
+//!
 //! A keeper takes hold, reports its pid and start time, and waits for the message that these are in the journal. If the pipe closes
 //! without that message, it exits. So a crash in between leaves no keeper behind
 //! (docs/decisions/2026-11-22-keepers-wait-for-their-name.md).
@@ -14,11 +17,12 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::{Deserialize, Serialize};
 
 use super::catalogue::Held;
-use super::journal::KeeperRecord;
+use super::journal::{KeeperRecord, Transaction};
 use super::keeper_process::{Followed, follow};
 use super::place::{self, PlaceError};
 use super::revert::{Foreign, RevertError, revert};
 use super::root::Root;
+use super::store::Store;
 
 /// The hidden verb that runs a keeper.
 pub const VERB: &str = "tune-keep";
@@ -47,6 +51,8 @@ pub struct Request {
     pub holds: Vec<(Held, String)>,
     /// When to revert.
     pub until: Option<Until>,
+    /// The keeper from which it takes over, if that one is killed.
+    pub after: Option<KeeperRecord>,
 }
 
 /// Why there is no keeper.
@@ -132,8 +138,14 @@ pub fn keep() -> Result<(), String> {
     let mut line = String::new();
     input.by_ref().take(1 << 16).read_line(&mut line).map_err(|e| e.to_string())?;
     let request: Request = serde_json::from_str(&line).map_err(|e| format!("not a keeper's request: {e}"))?;
-    let taken: Result<Vec<OwnedFd>, PlaceError> =
-        request.holds.iter().map(|(what, value)| place::take(*what, value)).collect();
+    let take = || -> Result<Vec<OwnedFd>, PlaceError> {
+        request.holds.iter().map(|(what, value)| place::take(*what, value)).collect()
+    };
+    let taken = if request.after.is_none() { take() } else { Ok(Vec::new()) };
+    let begin = Instant::now();
+    if request.until.is_some() {
+        live_long();
+    }
     // If the process has exited already, the wait is over at once; a new process with the same pid is not mistaken for it.
     let process =
         request.until.as_ref().and_then(|until| until.process).map(|(pid, start)| follow(pid, start));
@@ -141,17 +153,23 @@ pub fn keep() -> Result<(), String> {
     let mut out = io::stdout();
     let text = serde_json::to_string(&answer).map_err(|e| e.to_string())?;
     writeln!(out, "{text}").and_then(|()| out.flush()).map_err(|e| e.to_string())?;
-    let held = taken.map_err(|e| e.to_string())?;
+    let mut held = taken.map_err(|e| e.to_string())?;
     line.clear();
     input.read_line(&mut line).map_err(|e| e.to_string())?;
     if line != "go\n" {
         return Ok(());
     }
     leave_the_caller();
+    let after = request.until.as_ref().and_then(|until| until.after);
+    let end = after.and_then(|after| begin.checked_add(after));
     if request.until.is_some() {
         revert_on_request_to_end(&request);
     }
-    let ended = wait(request.until.as_ref().and_then(|until| until.after), process.as_ref());
+    if let Some(first) = &request.after {
+        wait(None, Some(&follow(first.pid, first.start)));
+        held = take().unwrap_or_default();
+    }
+    let ended = wait(end, process.as_ref());
     drop(held);
     match ended {
         Some(why) => give_back(&request, why),
@@ -187,9 +205,13 @@ fn leave_the_caller() {
     }
 }
 
-/// Waits for the timeout or the process. With neither, blocks until a signal ends this process.
-fn wait(after: Option<Duration>, process: Option<&Followed>) -> Option<&'static str> {
-    let end = after.and_then(|after| Instant::now().checked_add(after));
+/// Asks the kernel to end other processes first when memory runs out. Only root may.
+fn live_long() {
+    let _ = fs_err::write("/proc/self/oom_score_adj", "-1000");
+}
+
+/// Waits for a moment or the end of a process. With neither, blocks until a signal ends this process.
+fn wait(end: Option<Instant>, process: Option<&Followed>) -> Option<&'static str> {
     loop {
         let left = end.map(|end| end.saturating_duration_since(Instant::now()));
         if left.is_some_and(|left| left.is_zero()) {
@@ -218,17 +240,36 @@ fn wait(after: Option<Duration>, process: Option<&Followed>) -> Option<&'static 
     }
 }
 
-/// Reverts the transaction. Another quell may hold the lock for a while, a later plan may have written the same places, and a disk may be
-/// full. Hence it retries until nothing is left to revert except what someone else changed.
+/// Reverts the transaction, and later ones that name this keeper. Another quell may hold the lock for a while, a later plan may have written
+/// the same places, and a disk may be full. Hence it retries until nothing is left to revert except what someone else changed.
 fn give_back(request: &Request, why: &str) -> Result<(), String> {
     let root = Root::at(&request.root).map_err(|e| e.to_string())?;
+    let me = myself(request.until.as_ref());
+    let mut ids = kept_by(&root, &me);
+    ids.insert(0, request.id.clone());
+    ids.dedup();
+    ids.reverse();
     loop {
-        match revert(&root, Some(&request.id), Foreign::Keep, why) {
-            Ok(reverted) if !reverted.has_failed() => return Ok(()),
-            Err(RevertError::Unknown(_)) => return Ok(()),
-            Ok(_) | Err(_) => std::thread::sleep(RETRY),
+        ids.retain(|id| match revert(&root, Some(id), Foreign::Keep, why) {
+            Ok(reverted) => reverted.has_failed(),
+            Err(error) => !matches!(error, RevertError::Unknown(_)),
+        });
+        if ids.is_empty() {
+            return Ok(());
         }
+        std::thread::sleep(RETRY);
     }
+}
+
+/// The open transactions of a keeper, oldest first.
+fn kept_by(root: &Root, keeper: &KeeperRecord) -> Vec<String> {
+    let Ok(Some(store)) = Store::open_if_there(root) else { return Vec::new() };
+    let is_kept = |id: &String| {
+        let read = store.read(id).map(|bytes| Transaction::read(id, &bytes));
+        let is_me = |other: &KeeperRecord| (other.pid, other.start) == (keeper.pid, keeper.start);
+        read.is_ok_and(|transaction| transaction.keepers.iter().any(is_me))
+    };
+    store.ids().unwrap_or_default().into_iter().filter(is_kept).collect()
 }
 
 /// Reverts on SIGTERM, with which a session or a machine that shuts down ends all its processes. `revert` ends a keeper by another signal.

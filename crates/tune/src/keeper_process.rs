@@ -38,6 +38,11 @@ pub fn lives(keeper: &KeeperRecord) -> bool {
     place::started(keeper.pid) == Some(keeper.start)
 }
 
+/// Whether keepers were to revert, and none of them is left.
+pub(crate) fn all_gone(keepers: &[KeeperRecord]) -> bool {
+    keepers.iter().any(|keeper| keeper.until.is_some()) && !keepers.iter().any(lives)
+}
+
 /// Ends a keeper and waits until it has exited. A new process with the same pid is left alone, and so is this process.
 pub(crate) fn stop(keeper: &KeeperRecord) {
     if keeper.pid == std::process::id() {

@@ -1,7 +1,8 @@
 //! Mitigations: which of them this node has on, what can be changed, and how to change it, verify it and revert it.
 //!
 //! `catalogue` has the known mitigations. `audit` compares it with a machine. `plan` turns the differences into a list of writes, without
-//! writing. `apply` makes them, recorded in a `journal`; `revert` undoes them; `verify` checks whether they are still in force.
+//! writing. `apply` makes them, recorded in a `journal`; `revert` undoes them; `verify` checks whether they are still in force. `serve` keeps a
+//! plan applied while CPUs, devices and threads come and go.
 
 pub mod apply;
 pub mod audit;
@@ -27,6 +28,7 @@ pub mod plan;
 pub mod profile;
 pub mod revert;
 mod root;
+pub mod serve;
 pub mod status;
 pub mod store;
 mod suggestions;

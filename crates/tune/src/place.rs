@@ -174,6 +174,14 @@ impl Place {
         }
     }
 
+    /// Whether this is quell's value without CPUs or memory that went offline: the kernel removes them from sets.
+    pub fn has_lost_cpus(&self, now: &str, ours: &str) -> bool {
+        match self {
+            Self::Cpuset { .. } => cpuset::has_lost(now, ours),
+            _ => false,
+        }
+    }
+
     /// Whether quell itself may have left this value on the way from one to the other, for places that are changed in several steps.
     pub fn half_way(&self, now: &str, original: &str, new: &str) -> bool {
         match self {

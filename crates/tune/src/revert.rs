@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 pub use self::result::{Damage, How, Returned, Reverted};
 use super::fault;
 use super::groups;
-use super::journal::{Entry, Group, Journal, Outcome, Record, Transaction};
+use super::journal::{Entry, Group, Journal, KeeperRecord, Outcome, Record, Transaction};
 use super::keeper_process;
 use super::moment::{boot_id, now};
 use super::place::{Place, PlaceError};
@@ -55,16 +55,13 @@ fn each(
 ) -> Result<Reverted, RevertError> {
     let mut all = Reverted::default();
     for id in newest_first {
-        let one = revert_one(root, store, id, foreign, by)?;
-        all.ids.extend(one.ids);
-        all.places.extend(one.places);
-        all.damaged.extend(one.damaged);
-        all.unwritten = all.unwritten.or(one.unwritten);
+        all.extend(revert_one(root, store, id, foreign, by)?);
     }
     Ok(all)
 }
 
-/// Reverts what a crash interrupted, and closes what a boot has reset. Transactions that were applied whole, and last, are left alone.
+/// Reverts what a crash interrupted and what no keeper is left to revert, and closes what a boot has reset. Transactions that were applied
+/// whole, and last, are left alone.
 ///
 /// # Errors
 /// The store's.
@@ -75,7 +72,8 @@ pub fn recover(root: &Root, by: &str) -> Result<Reverted, RevertError> {
     let mut ids = Vec::new();
     for id in store.ids()?.into_iter().rev() {
         let transaction = Transaction::read(&id, &store.read(&id)?);
-        if transaction.is_interrupted() || transaction.rebooted(&boot) && !transaction.outlives_boots() {
+        let reset = transaction.rebooted(&boot) && !transaction.outlives_boots();
+        if transaction.is_interrupted() || reset || keeper_process::all_gone(&transaction.keepers) {
             ids.push(id);
         }
     }
@@ -177,7 +175,8 @@ pub(super) fn revert_one(
     };
     // After a reboot only what is on disk has to be reverted: settings in memory are gone.
     let rebooted = transaction.rebooted(&boot_id(root));
-    let mut run = Run { root, journal, foreign, rebooted, transaction: &transaction, reverted };
+    let needed = keepers_of_others(store, id)?;
+    let mut run = Run { root, journal, foreign, rebooted, transaction: &transaction, needed, reverted };
     run.all();
     let (mut journal, mut reverted) = (run.journal, run.reverted);
     let open = reverted.places.iter().any(|one| !matches!(one.how, How::Closed(_)));
@@ -213,7 +212,17 @@ struct Run<'a> {
     foreign: Foreign,
     rebooted: bool,
     transaction: &'a Transaction,
+    /// The keepers of other open transactions.
+    needed: Vec<KeeperRecord>,
     reverted: Reverted,
+}
+
+fn keepers_of_others(store: &Store, id: &str) -> Result<Vec<KeeperRecord>, StoreError> {
+    let mut keepers = Vec::new();
+    for other in store.ids()?.iter().filter(|other| *other != id) {
+        keepers.extend(Transaction::read(other, &store.read(other)?).keepers);
+    }
+    Ok(keepers)
 }
 
 impl Run<'_> {
@@ -241,10 +250,10 @@ impl Run<'_> {
             });
             self.together(&group);
         }
-        // Last, because until here the keeper would revert if this process were killed. After a reboot its pid belongs to another process.
-        if let Some(keeper) = self.transaction.keeper.as_ref().filter(|_| !self.rebooted) {
-            keeper_process::stop(keeper);
-        }
+        // Last, because until here a keeper would revert if this process were killed; the second first, because it would take over from the
+        // first. After a reboot their pids belong to other processes.
+        let keepers = self.transaction.keepers.iter().rev().filter(|_| !self.rebooted);
+        keepers.filter(|keeper| !self.needed.contains(keeper)).for_each(keeper_process::stop);
         for entry in held {
             let outcome = if self.rebooted { Outcome::Rebooted } else { Outcome::Restored };
             self.close(entry, How::Closed(outcome));
@@ -318,6 +327,7 @@ impl Run<'_> {
     fn is_ours(&self, entry: &Entry, current: &str) -> bool {
         let (intent, place) = (&entry.intent, &entry.intent.place);
         place.same(current, &intent.write.new)
+            || place.has_lost_cpus(current, &intent.write.new)
             || entry.readback.as_ref().is_some_and(|readback| place.same(current, readback))
             || (entry.readback.is_none() || self.rebooted)
                 && place.half_way(current, &intent.original, &intent.write.new)

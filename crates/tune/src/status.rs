@@ -108,10 +108,9 @@ fn build(transaction: &Transaction, boot: &str, journal: String) -> Status {
     } else {
         Stage::Applied
     };
-    let alive = transaction
-        .keeper
-        .as_ref()
-        .map(|keeper| (keeper, !transaction.rebooted(boot) && keeper_process::lives(keeper)));
+    let lives = |keeper: &&super::journal::KeeperRecord| keeper_process::lives(keeper);
+    let living = transaction.keepers.iter().filter(|_| !transaction.rebooted(boot)).find(lives);
+    let alive = living.or(transaction.keepers.first()).map(|keeper| (keeper, living.is_some()));
     let words = |(keeper, lives): (&super::journal::KeeperRecord, bool)| {
         let until =
             keeper.until.as_ref().map_or("holds settings".to_owned(), |until| format!("reverts at {until}"));

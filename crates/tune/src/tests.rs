@@ -88,7 +88,8 @@ fn unlocked<T, E>(mut does: impl FnMut() -> Result<T, E>, locked: impl Fn(&E) ->
 }
 
 fn run(root: &Root, plan: &Plan) -> Result<Applied, ApplyError> {
-    let applying = Applying { program: "/nonexistent".into(), until: None, stopped: &|| false };
+    let applying =
+        Applying { program: "/nonexistent".into(), until: None, keepers: Vec::new(), stopped: &|| false };
     unlocked(|| apply(root, plan, &applying), |e| matches!(e, ApplyError::Store(StoreError::Locked(_))))
 }
 
@@ -468,8 +469,12 @@ fn what_fails_half_way_is_taken_back() {
     plan.writes.pop();
     let asked = std::cell::Cell::new(0);
     let stopped = || asked.replace(asked.get() + 1) == 1;
-    let error = apply(&root, &plan, &Applying { program: "/none".into(), until: None, stopped: &stopped })
-        .unwrap_err();
+    let error = apply(
+        &root,
+        &plan,
+        &Applying { program: "/none".into(), until: None, keepers: Vec::new(), stopped: &stopped },
+    )
+    .unwrap_err();
     assert!(matches!(error, ApplyError::Failed { .. }), "{error}");
     assert_eq!(asked.get(), 2);
     assert_eq!(image(&root, &[A, B]), before);

@@ -91,7 +91,7 @@ pub fn verify(root: &Root) -> Result<Vec<Verified>, StoreError> {
         let Some(bytes) = store.read_if_there(&id)? else { continue };
         let transaction = Transaction::read(&id, &bytes);
         let rebooted = transaction.rebooted(&now_boot);
-        let keeper = !rebooted && transaction.keeper.as_ref().is_some_and(keeper_process::lives);
+        let keeper = !rebooted && transaction.keepers.iter().any(keeper_process::lives);
         for entry in transaction.entries.iter().filter(|entry| entry.closed.is_none()) {
             if !above.insert(entry.intent.place.clone()) {
                 continue;

@@ -39,6 +39,8 @@ pub enum TuneVerb {
     Export(TuneExport),
     /// Copy what `tune` reads of this machine to a folder, to audit it and plan for it elsewhere with --sysroot.
     Copy(TuneCopy),
+    /// Keep a profile applied while CPUs, devices and threads come and go, and revert it at the end.
+    Serve(TuneServe),
     /// Measure, with and without in random order, whether a mitigation helps here.
     Try(Box<TuneTry>),
 }
@@ -198,6 +200,29 @@ pub struct TuneApply {
     /// The command for --with.
     #[arg(last = true, value_name = "CMD", requires = "with")]
     pub command: Vec<OsString>,
+}
+
+/// Arguments of `quell tune serve`.
+#[derive(Debug, ClapArgs)]
+#[command(
+    after_help = "Whatever ends the service, two processes are left to revert what it applied. A setting that another program changes is left to that program.\n\nEXAMPLES\n  quell tune serve hpc-node                checks, and writes nothing\n  sudo quell tune serve hpc-node --yes     until Ctrl-C\n  sudo systemctl enable --now quell-tune@hpc-node"
+)]
+pub struct TuneServe {
+    /// A set of mitigations: hpc-node, realtime, vm-guest, or one of the site's, in the folder `profiles` of --site.
+    #[arg(value_name = "PROFILE")]
+    pub profile: String,
+    /// Write to the machine; without it, the plan is only checked.
+    #[arg(long)]
+    pub yes: bool,
+    /// Look for new threads and interrupts this often; CPUs and devices report themselves.
+    #[arg(long, value_name = "TIME", default_value = "30s")]
+    pub every: Nanos,
+    #[command(flatten)]
+    pub options: AuditArgs,
+    #[command(flatten)]
+    pub allow: TuneAllow,
+    #[command(flatten)]
+    pub machine: TuneMachine,
 }
 
 /// Arguments of `quell tune verify`.

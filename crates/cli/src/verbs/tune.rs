@@ -7,6 +7,7 @@ mod copy;
 mod export;
 mod plan;
 pub mod revert;
+mod serve;
 pub mod status;
 pub mod verify;
 
@@ -39,6 +40,7 @@ pub fn run(args: &Tune, printer: Printer) -> anyhow::Result<ExitCode> {
         TuneVerb::Try(args) => attempt::run(args, printer),
         TuneVerb::Copy(args) => copy::run(args, printer),
         TuneVerb::Export(args) => export::run(args, printer),
+        TuneVerb::Serve(args) => serve::run(args, printer),
     };
     Ok(outcome?.into())
 }

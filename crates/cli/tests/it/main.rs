@@ -21,4 +21,5 @@ mod track;
 mod track_goal;
 mod track_paper;
 mod tune;
+mod tune_serve;
 mod words;

@@ -25,5 +25,6 @@ mod trace;
 mod trace_openmp;
 mod track;
 mod tune;
+mod tune_serve;
 mod tune_try;
 mod watch;

@@ -16,6 +16,17 @@ fn code(output: &Output) -> Option<i32> {
     output.status.code()
 }
 
+/// Whether this process has CAP_SYS_RESOURCE, without which a process cannot be spared when memory runs out.
+fn may_outlive_others() -> bool {
+    let status = fs_err::read_to_string("/proc/self/status").unwrap();
+    let capabilities = status.lines().find_map(|line| line.strip_prefix("CapEff:\t")).unwrap();
+    u64::from_str_radix(capabilities, 16).unwrap() >> 24 & 1 == 1
+}
+
+fn json_of(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
 fn revert(folder: &Path) -> Output {
     run(folder, &["tune", "revert"])
 }
@@ -222,6 +233,19 @@ fn a_keeper_gives_back_in_time_and_after_its_process() {
         assert_eq!(code(&output), Some(0), "{}", text(&output));
     };
     apply(&["--for", "1s"]);
+    back();
+    // If the first of its two keepers is killed, the second goes on.
+    apply(&["--for", "2s"]);
+    let keeper = || {
+        let status = json_of(&run(folder, &["tune", "status", "--json"]));
+        let words: Vec<String> =
+            status["open"][0]["keeper"].as_str().unwrap().split(' ').map(str::to_owned).collect();
+        words[1].clone()
+    };
+    let first = keeper();
+    let adjusted = fs_err::read_to_string(format!("/proc/{first}/oom_score_adj")).unwrap();
+    assert_eq!(adjusted.trim(), if may_outlive_others() { "-1000" } else { "0" });
+    assert!(Command::new("kill").args(["-KILL", &first]).status().unwrap().success());
     back();
     let mut sleeper = Guard(Command::new("sleep").arg("600").spawn().unwrap());
     apply(&["--until-pid", &sleeper.0.id().to_string()]);

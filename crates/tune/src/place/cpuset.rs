@@ -67,6 +67,23 @@ pub fn wanted(
     Ok(parts.to_string())
 }
 
+/// Whether a value is another one less some CPUs or memory.
+pub(super) fn has_lost(now: &str, before: &str) -> bool {
+    let (Ok(now), Ok(before)) = (Parts::parse(now), Parts::parse(before)) else { return false };
+    let list = |text: &Option<String>| {
+        text.as_deref().map_or_else(Vec::new, |text| parse_cpu_list(text).unwrap_or_default())
+    };
+    let within = |now: &Option<String>, before: &Option<String>| {
+        let before = list(before);
+        list(now).iter().all(|cpu| before.contains(cpu))
+    };
+    let rest = |parts: &Parts| (parts.balance.clone(), parts.partition.clone(), parts.controller.clone());
+    within(&now.compute, &before.compute)
+        && within(&now.housekeeping, &before.housekeeping)
+        && within(&now.mems, &before.mems)
+        && rest(&now) == rest(&before)
+}
+
 /// The fields of a value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Parts {

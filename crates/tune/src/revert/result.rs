@@ -58,6 +58,14 @@ pub struct Damage {
 }
 
 impl Reverted {
+    /// Adds the result of another transaction.
+    pub(crate) fn extend(&mut self, other: Self) {
+        self.ids.extend(other.ids);
+        self.places.extend(other.places);
+        self.damaged.extend(other.damaged);
+        self.unwritten = self.unwritten.take().or(other.unwritten);
+    }
+
     /// Whether everything is as it was before.
     pub fn is_whole(&self) -> bool {
         self.damaged.is_empty()

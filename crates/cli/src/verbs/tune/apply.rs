@@ -100,7 +100,7 @@ pub fn applied(
     until: Option<Until>,
     stopped: &dyn Fn() -> bool,
 ) -> anyhow::Result<Applied> {
-    match apply(root, plan, &Applying { program: program()?, until, stopped }) {
+    match apply(root, plan, &Applying { program: program()?, until, keepers: Vec::new(), stopped }) {
         Err(ApplyError::Store(error)) if error.is_denied() => anyhow::bail!("{error}: only root may apply"),
         Err(error @ ApplyError::Applied(_)) => Err(Taken(error).into()),
         other => Ok(other?),
@@ -205,7 +205,7 @@ fn text(applied: &Applied, args: &TuneApply) -> String {
         text += &format!("rejected: {}: {}\n", one_line(write), one_line(why));
     }
     if let Some(until) =
-        applied.keeper.as_ref().and_then(|keeper| keeper.until.as_ref()).filter(|_| !args.with)
+        applied.keepers.first().and_then(|keeper| keeper.until.as_ref()).filter(|_| !args.with)
     {
         text += &format!("quell reverts it at {until}\n");
     }
@@ -224,6 +224,6 @@ fn document(applied: &Applied) -> Application {
         written: applied.written.clone(),
         already: applied.already.clone(),
         not_taken: applied.refused.clone(),
-        until: applied.keeper.as_ref().and_then(|keeper| keeper.until.clone()),
+        until: applied.keepers.first().and_then(|keeper| keeper.until.clone()),
     }
 }

@@ -12,7 +12,7 @@ use quell_tune::plan::{Choice, Plan, plan};
 use quell_tune::profile::{Profiles, Resolved};
 
 use super::options;
-use crate::args::TunePlan;
+use crate::args::{AuditArgs, TuneMachine, TunePlan};
 use crate::outcome::Outcome;
 use crate::printer::Printer;
 use crate::steps::audit::{audited, catalogue, root, site_at, unknown};
@@ -22,26 +22,8 @@ use quell_request::Usage;
 pub fn run(args: &TunePlan, printer: Printer) -> anyhow::Result<Outcome> {
     let root = root(args.machine.sysroot.as_deref())?;
     let catalogue = catalogue(&args.machine, &root)?;
-    if let Some(stranger) = args.ids.iter().find(|id| catalogue.get(id).is_none()) {
-        return Err(unknown(&catalogue, stranger));
-    }
-    let mut options = options(&args.options);
-    let profile = match &args.profile {
-        Some(name) => resolved(name, &args.machine.site, &root, &catalogue)?,
-        None => Resolved::default(),
-    };
-    for (id, value) in &profile.values {
-        options.values.entry(id.clone()).or_insert_with(|| value.clone());
-    }
-    let all: Vec<String> = args.ids.iter().chain(profile.ids()).cloned().collect();
-    let audit = audited(&root, &catalogue, &options, Some(&all))?;
-    let is_here = |id: &str| {
-        let entry = audit.entries.iter().find(|entry| entry.mitigation.id == id);
-        entry.is_some_and(|entry| !matches!(entry.state, State::NotHere | State::NotMounted))
-    };
-    let mut ids = args.ids.clone();
-    ids.extend(profile.chosen(is_here).into_iter().filter(|id| !args.ids.contains(id)));
-    let plan = plan(&audit, &Choice { ids, persist: args.persist }).map_err(Usage)?;
+    let wanted = Wanted { ids: &args.ids, profile: args.profile.as_deref(), persist: args.persist };
+    let plan = planned(&root, &catalogue, &wanted, &args.options, &args.machine)?;
     let (never, asked) = refused(&root, &plan, &catalogue);
     if !never.is_empty() {
         printer.result(&plan.diff())?;
@@ -75,6 +57,47 @@ pub fn run(args: &TunePlan, printer: Printer) -> anyhow::Result<Outcome> {
     }
     asked.iter().for_each(|refusal| printer.notice(&format!("`quell tune apply` will refuse it: {refusal}")));
     Ok(Outcome::Done)
+}
+
+/// What a plan is to contain.
+#[derive(Debug)]
+pub struct Wanted<'a> {
+    /// Mitigations, by id.
+    pub ids: &'a [String],
+    /// A profile, by name.
+    pub profile: Option<&'a str>,
+    /// Whether it must last.
+    pub persist: bool,
+}
+
+/// Makes a plan from a new audit.
+pub fn planned(
+    root: &Root,
+    catalogue: &Catalogue,
+    wanted: &Wanted<'_>,
+    given: &AuditArgs,
+    machine: &TuneMachine,
+) -> anyhow::Result<Plan> {
+    if let Some(stranger) = wanted.ids.iter().find(|id| catalogue.get(id).is_none()) {
+        return Err(unknown(catalogue, stranger));
+    }
+    let mut options = options(given);
+    let profile = match wanted.profile {
+        Some(name) => resolved(name, &machine.site, root, catalogue)?,
+        None => Resolved::default(),
+    };
+    for (id, value) in &profile.values {
+        options.values.entry(id.clone()).or_insert_with(|| value.clone());
+    }
+    let all: Vec<String> = wanted.ids.iter().chain(profile.ids()).cloned().collect();
+    let audit = audited(root, catalogue, &options, Some(&all))?;
+    let is_here = |id: &str| {
+        let entry = audit.entries.iter().find(|entry| entry.mitigation.id == id);
+        entry.is_some_and(|entry| !matches!(entry.state, State::NotHere | State::NotMounted))
+    };
+    let mut ids = wanted.ids.to_vec();
+    ids.extend(profile.chosen(is_here).into_iter().filter(|id| !wanted.ids.contains(id)));
+    Ok(plan(&audit, &Choice { ids, persist: wanted.persist }).map_err(Usage)?)
 }
 
 /// The mitigations of a profile on this machine.

@@ -296,3 +296,14 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_set_without_cpus_that_went_offline_is_still_quells() {
+    let before = "compute=1-3 housekeeping=0 mems=0-1 balance=off";
+    for less in [before, "compute=1,3 housekeeping=0 mems=0 balance=off", "mems=0 balance=off"] {
+        assert!(has_lost(less, before), "{less}");
+    }
+    for other in ["compute=1-4 housekeeping=0 mems=0-1 balance=off", "compute=1 mems=0", ABSENT, "x", ""] {
+        assert!(!has_lost(other, before), "{other}");
+    }
+}
