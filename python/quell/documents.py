@@ -92,18 +92,13 @@ class Advice(TypedDict):
     """What `advise --json` prints."""
 
     best: NotRequired[Best | None]
-    """Those that are worth it in combination, on all CPUs; null if there are none."""
-
-    best_leaving: NotRequired[Best | None]
-    """Those that are worth it in combination, for a job that leaves the housekeeping CPUs to the system; null if
-    none of them moves noise.
-    """
+    """Those that are worth it in combination: the recommendation; null if there are none."""
 
     job: JobFacts
     """The job."""
 
     leave: NotRequired[Leave | None]
-    """The effect of leaving one CPU of each node to the system; null if a node has only one, and for schedules."""
+    """The effect of leaving CPUs of each node to the system; null if a node has only one, and for schedules."""
 
     mitigations: list[Proposal]
     """Mitigations that address recorded noise: first those that can be applied, by gain at the last scale.
@@ -118,13 +113,15 @@ class Advice(TypedDict):
     """The cost of all noise at each scale."""
 
     schema: str
-    """Always `quell.advise/2`."""
+    """Always `quell.advise/3`."""
 
     sources: list[Source]
     """The cost of each source, the costliest at the last scale first."""
 
     try_it: NotRequired[str | None]
-    """The command that tests the first proposal which quell can apply and which is worth it; null if there is none."""
+    """The command that tests what is recommended, as far as quell can apply it without a boot; null if that is
+    nothing.
+    """
 
     verdict: str
     """The conclusion, in a sentence."""
@@ -858,10 +855,12 @@ class Effect(TypedDict):
     """95 % confidence interval of the slowdown with it. In tables: `95 % interval`."""
 
     after_percent: float
-    """The slowdown with it. In tables: `left %`."""
+    """The slowdown with it, against the same time without noise; for a job that leaves CPUs to the system, with the
+    work that its ranks take over. In tables: `left %`.
+    """
 
     before_percent: float
-    """The slowdown without it, on the CPUs in question. In tables: `now %`."""
+    """The slowdown without it, on all CPUs of the nodes. In tables: `now %`."""
 
     gain_ci95_percent: NotRequired[list[float] | None]
     """95 % confidence interval of the gain, from pairs of runs. In tables: `95 % interval `."""
@@ -1493,47 +1492,65 @@ class LatenciesCountedWarning(TypedDict):
 
 
 class Leave(TypedDict):
-    """The effect of leaving one CPU per node to the system."""
+    """The effect of leaving CPUs of each node to the system."""
+
+    best: int
+    """The number of CPUs that gives the shortest phase at the largest scale, with movable noise moved; 0 if leaving
+    none does.
+    """
+
+    choices: list[LeaveChoice]
+    """One entry for each number of CPUs."""
 
     cpus: int
     """Number of CPUs of a node."""
+
+    ranks_per_node: int
+    """Number of ranks on a node of the job that leaves none."""
+
+
+class LeaveChoice(TypedDict):
+    """The effect of leaving a number of CPUs of each node to the system: the first ones of its list."""
+
+    left: int
+    """Number of CPUs that are left."""
+
+    on_cpus: NotRequired[str | None]
+    """The CPUs that the job keeps, as in `1-7`; null if nodes differ."""
 
     pays_from_ranks: NotRequired[int | None]
     """The smallest of these scales from which it pays off if noise stays where it is; null if it never does."""
 
     pays_moved_from_ranks: NotRequired[int | None]
-    """The same if movable noise moves to the free CPU."""
+    """The same if movable noise moves to the free CPUs."""
 
     scales: list[LeaveScale]
     """One entry for each scale that fills all its nodes."""
 
 
 class LeaveScale(TypedDict):
-    """One scale with one CPU of each node left to the system."""
+    """One scale with some CPUs of each node left to the system."""
 
     full_percent: float
-    """The time of a phase of the full job, in percent of the quantum: 100 plus the slowdown.
+    """The time of a phase of the first job, in percent of the quantum: 100 plus the slowdown.
 
-    In tables: `full nodes, time %`.
+    In tables: `none left, time %`.
     """
 
     left_moved_percent: float
-    """The same if tasks and device interrupts move to the free CPU. In tables: `one CPU left, daemons on it`."""
+    """The same if tasks and device interrupts move to the free CPUs. In tables: `left, daemons moved there`."""
 
     left_percent: float
     """The time of a phase of the other job, whose ranks do the work of all, in percent of the same quantum.
 
-    Each CPU keeps its noise. In tables: `one CPU left`.
+    Each CPU keeps its noise.
     """
 
     ranks: int
-    """Number of ranks of the job that uses all CPUs."""
+    """Number of ranks of the job that leaves no CPU."""
 
     ranks_left: int
-    """Number of ranks of the job that leaves one CPU per node free, on the same nodes.
-
-    In tables: `ranks, one CPU left`.
-    """
+    """Number of ranks of the job that leaves CPUs free, on the same nodes. In tables: `ranks, CPUs left`."""
 
 
 class LeavesOpenWarning(TypedDict):
@@ -2173,7 +2190,7 @@ class Proposal(TypedDict):
     on_cpus: NotRequired[str | None]
     """The CPUs that compute, for one that moves noise to the others.
 
-    Its effect is then that on a job which leaves the others free.
+    Its effect is then that of the same work on the same nodes, by a job which leaves the others free.
     """
 
     reboot: bool

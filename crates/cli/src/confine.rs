@@ -67,7 +67,9 @@ fn outputs(verb: &Verb) -> Option<Vec<PathBuf>> {
         Verb::Show(_) => vec![],
         Verb::Compare(args) => vec![args.html.clone()],
         Verb::Predict(args) => vec![dataset(args.sweep.as_deref(), &args.sweeping)],
-        Verb::Advise(args) => vec![args.html.clone(), dataset(args.sweep.as_deref(), &args.sweeping)],
+        Verb::Advise(args) => {
+            vec![args.html.clone(), args.binding.clone(), dataset(args.sweep.as_deref(), &args.sweeping)]
+        }
         Verb::Simulate(args) => vec![args.timeline.clone(), dataset(args.sweep.as_deref(), &args.sweeping)],
         Verb::Track(args) => vec![args.html.clone(), args.timeline.clone(), args.goal.clone()],
         Verb::Convert(args) => vec![args.output.clone()],

@@ -3,6 +3,7 @@
 pub mod advise;
 pub mod archive_page;
 pub mod audit;
+pub mod export_files;
 pub mod measured_networks;
 pub mod mpi_cache;
 pub mod page;

@@ -18,6 +18,36 @@ impl FromStr for CpuList {
     }
 }
 
+/// Small whole numbers, in order: a list, or a range with both ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CountList(pub Vec<u64>);
+
+/// Largest number in such a list.
+const LARGEST_COUNT: u64 = 1024;
+
+impl FromStr for CountList {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let number = |word: &str| {
+            let number = word.trim().parse::<u64>().ok().filter(|number| *number <= LARGEST_COUNT);
+            number.ok_or_else(|| {
+                format!("`{word}` is not a number from 0 to {LARGEST_COUNT}, as in `0..8` or `0,1,2`")
+            })
+        };
+        let mut counts: Vec<u64> = match text.split_once("..") {
+            Some((first, last)) => (number(first)?..=number(last)?).collect(),
+            None => text.split(',').map(number).collect::<Result<_, _>>()?,
+        };
+        counts.sort_unstable();
+        counts.dedup();
+        if counts.is_empty() {
+            Err(format!("`{text}` is empty: write the smaller number first"))
+        } else {
+            Ok(Self(counts))
+        }
+    }
+}
+
 /// A threshold as given.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ThresholdText(pub Threshold);

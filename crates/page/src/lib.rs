@@ -283,7 +283,7 @@ fn escape_html(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-    use quell_analysis::advise::{Advice, Question, advise};
+    use quell_analysis::advise::{Advice, Leaving, Question, advise};
     use quell_analysis::predict::Options;
     use quell_analysis::whatif::Job;
     use quell_recording::Nanos;
@@ -309,7 +309,14 @@ mod tests {
         let scale = ModelScale { quantum: Nanos::from_nanos(1_000_000), ranks: 16, seed: 1 };
         let nodes = [noise::attributed(&path, scale).unwrap().0];
         let job = Job::Phases(Options { phases: 50, replicates: 8, ..Options::new(vec![2, 16]) });
-        let question = Question { nodes: &nodes, job: &job, candidates: &[], compute: &[], most_sources: 8 };
+        let question = Question {
+            nodes: &nodes,
+            job: &job,
+            candidates: &[],
+            compute: &[],
+            most_sources: 8,
+            leave: Leaving::default(),
+        };
         advise(&question, &|_, _| ()).unwrap()
     }
 

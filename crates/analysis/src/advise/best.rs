@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::proposals::{Applicability, Effect, Weighed, gain};
+use super::proposals::{Applicability, Effect, Weighed};
 use super::{Base, Candidate};
 use crate::predict::PredictError;
 use crate::whatif::Ran;
@@ -22,28 +22,30 @@ pub struct Best {
     pub effects: Vec<Effect>,
 }
 
-/// Selects greedily by gain at the last scale: a mitigation is added if the job then certainly saves more. Manual ones may be added.
+/// Selects greedily by gain at the last scale: a mitigation is added if the job then certainly saves more. Manual ones may be added. As soon
+/// as one of them moves noise away, the job leaves the CPUs that it goes to.
 pub(super) fn best(
     base: &Base<'_>,
+    leaving: Option<&Base<'_>>,
     proposals: &[Weighed],
     candidates: &[Candidate],
-    moving: bool,
 ) -> Result<Option<Best>, PredictError> {
-    let mut order: Vec<&Weighed> = proposals
-        .iter()
-        .filter(|one| {
-            one.proposal.standing <= Applicability::ByHand && one.proposal.worth_it && (moving || !one.moves)
-        })
-        .collect();
-    order.sort_by(|a, b| gain(&b.proposal).total_cmp(&gain(&a.proposal)));
+    let is_choice = |one: &&Weighed| {
+        one.proposal.standing <= Applicability::ByHand
+            && one.proposal.worth_it
+            && (leaving.is_some() || !one.moves)
+    };
+    // In the order of the proposals, whose first is the one to try first.
+    let order = proposals.iter().filter(is_choice);
     let mut picked: Vec<&Weighed> = Vec::new();
     let mut so_far = base.ran.clone();
-    for one in order.into_iter().take(MOST_TRIED) {
+    for one in order.take(MOST_TRIED) {
         if conflicts(one, &picked, candidates) {
             continue;
         }
-        let joined = joined(&picked, one, base, candidates);
-        let ran = base.without(&joined)?;
+        let moves = picked.iter().chain([&one]).any(|one| one.moves);
+        let side = if moves { leaving.unwrap_or(base) } else { base };
+        let ran = side.without(&joined(&picked, one, side, candidates))?;
         if is_worth_adding(&so_far, &ran) {
             (so_far, picked) = (ran, picked.into_iter().chain([one]).collect());
         }

@@ -11,12 +11,12 @@ use crate::predict::SyncName;
 use crate::whatif::{AttributedNoise, Costs, Job, Load, Scale, Source, Switches};
 
 /// The schema's name and version.
-pub const SCHEMA: &str = "quell.advise/2";
+pub const SCHEMA: &str = "quell.advise/3";
 
 /// What `advise --json` prints.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Advice {
-    /// Always `quell.advise/2`.
+    /// Always `quell.advise/3`.
     pub schema: &'static str,
     /// The job.
     pub job: JobFacts,
@@ -29,11 +29,9 @@ pub struct Advice {
     /// Mitigations that address recorded noise: first those that can be applied, by gain at the last scale. None are proposed for a node
     /// that was recorded under a load of others.
     pub mitigations: Vec<Proposal>,
-    /// Those that are worth it in combination, on all CPUs; null if there are none.
+    /// Those that are worth it in combination: the recommendation; null if there are none.
     pub best: Option<Best>,
-    /// Those that are worth it in combination, for a job that leaves the housekeeping CPUs to the system; null if none of them moves noise.
-    pub best_leaving: Option<Best>,
-    /// The effect of leaving one CPU of each node to the system; null if a node has only one, and for schedules.
+    /// The effect of leaving CPUs of each node to the system; null if a node has only one, and for schedules.
     pub leave: Option<Leave>,
     /// The slowdown without any combination of the costliest sources.
     pub what_if: Switches,
@@ -43,7 +41,7 @@ pub struct Advice {
     pub worth_it: bool,
     /// The conclusion, in a sentence.
     pub verdict: String,
-    /// The command that tests the first proposal which quell can apply and which is worth it; null if there is none.
+    /// The command that tests what is recommended, as far as quell can apply it without a boot; null if that is nothing.
     pub try_it: Option<String>,
     /// What limits the figures.
     pub warnings: Vec<Warning>,
@@ -105,11 +103,11 @@ pub(super) fn write(
     question: &Question<'_>,
     costs: Costs,
     proposals: Vec<Weighed>,
-    (best, best_leaving): (Option<Best>, Option<Best>),
+    best: Option<Best>,
     (leave, what_if): (Option<Leave>, Switches),
 ) -> Advice {
     let mitigations: Vec<Proposal> = proposals.into_iter().map(|one| one.proposal).collect();
-    let worth_it = mitigations.iter().any(|one| one.worth_it) || best.is_some() || best_leaving.is_some();
+    let worth_it = mitigations.iter().any(|one| one.worth_it);
     let node = |node: &AttributedNoise| NodeFacts {
         name: node.name.clone(),
         cpus: node.cpus().count() as u64,
@@ -123,7 +121,6 @@ pub(super) fn write(
         sources: costs.sources,
         mitigations,
         best,
-        best_leaving,
         leave,
         what_if,
         watched: watched(question.nodes),
@@ -138,15 +135,23 @@ pub(super) fn write(
 }
 
 fn try_it(advice: &Advice) -> Option<String> {
-    let can_now = |one: &&Proposal| one.standing == Applicability::Possible && one.worth_it && !one.reboot;
-    let first = advice.mitigations.iter().find(can_now)?;
-    let risk = if first.risk == "low" { String::new() } else { format!(" --max-risk {}", first.risk) };
+    let best = advice.best.as_ref()?;
+    let can_now = |one: &&Proposal| {
+        one.standing == Applicability::Possible && !one.reboot && best.ids.contains(&one.id)
+    };
+    let tried: Vec<&Proposal> = advice.mitigations.iter().filter(can_now).collect();
+    let risks = ["low", "medium", "high"];
+    let risk = tried.iter().filter_map(|one| risks.iter().position(|risk| *risk == one.risk)).max()?;
+    let risk = if risk == 0 { String::new() } else { format!(" --max-risk {}", risks[risk]) };
+    // A job that leaves CPUs to the system is tried on the others, which `try` watches if it is not asked for others.
+    let leaves = tried.iter().any(|one| one.on_cpus.is_some());
     let watch = match &advice.watched {
-        Some(cpus) if first.on_cpus.is_none() => format!(" --watch {cpus}"),
+        Some(cpus) if !leaves => format!(" --watch {cpus}"),
         _ => String::new(),
     };
     let quantum = advice.job.quantum_ns.map(|ns| format!(" --quantum {}", typed(ns))).unwrap_or_default();
-    Some(format!("sudo quell tune try {}{watch}{quantum}{risk} --yes", first.id))
+    let ids: Vec<&str> = tried.iter().map(|one| one.id.as_str()).collect();
+    Some(format!("sudo quell tune try {}{watch}{quantum}{risk} --yes", ids.join("+")))
 }
 
 /// A time as an argument: in readable form, unless that rounds it.
@@ -185,12 +190,10 @@ fn verdict(advice: &Advice, without_catalogue: bool) -> String {
             place.unwrap_or_default()
         ))
     };
-    let sets: Vec<String> =
-        [&advice.best, &advice.best_leaving].into_iter().flatten().filter_map(left).collect();
-    match sets.is_empty() {
-        false => format!("{reported}; {}", sets.join("; ")),
-        true if without_catalogue => reported,
-        true => format!("{reported}; {}", nothing(advice)),
+    match advice.best.as_ref().and_then(left) {
+        Some(best) => format!("{reported}; {best}"),
+        None if without_catalogue => reported,
+        None => format!("{reported}; {}", nothing(advice)),
     }
 }
 

@@ -1,48 +1,80 @@
-//! Leaves one CPU of each node to the system: the cost, and the smallest number of ranks at which it pays off.
+//! Leaves some CPUs of each node to the system: the cost, and the smallest number of ranks at which it pays off.
 //!
 //! Jones, Brenner & Fier ("Impacts of Operating Systems on the Scalability of Parallel Applications", LLNL 2003) ran 15 tasks on nodes
-//! of 16 CPUs. Here the nodes and the total work of the job stay the same, so each remaining rank has more work.
+//! of 16 CPUs. Here the nodes and the total work of the job stay the same, so each remaining rank has more work, unless the ranks of a node
+//! leave CPUs free anyway, as where each drives a GPU.
 
 use quell_recording::columns::{Columns, describe};
 use quell_recording::{Nanos, SourceKind};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::base::share;
 use crate::predict::{JobNoise, Options, PredictError};
 use crate::whatif::{AttributedNoise, Job, Kind, Ran};
 
-/// One scale with one CPU of each node left to the system.
+/// Which numbers of CPUs to consider.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Leaving {
+    /// Numbers of CPUs that each node leaves to the system; those that leave none to the job are passed over.
+    pub counts: Vec<u64>,
+    /// Ranks on each node; as many as it has CPUs if not given.
+    pub ranks_per_node: Option<u64>,
+}
+
+impl Default for Leaving {
+    fn default() -> Self {
+        Self { counts: vec![1], ranks_per_node: None }
+    }
+}
+
+/// One scale with some CPUs of each node left to the system.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema, Columns)]
 #[schemars(transform = describe::<Self>)]
 pub struct LeaveScale {
-    /// Number of ranks of the job that uses all CPUs.
+    /// Number of ranks of the job that leaves no CPU.
     #[column]
     pub ranks: u64,
-    /// Number of ranks of the job that leaves one CPU per node free, on the same nodes.
-    #[column(title = "ranks, one CPU left", page)]
+    /// Number of ranks of the job that leaves CPUs free, on the same nodes.
+    #[column(title = "ranks, CPUs left", page)]
     pub ranks_left: u64,
-    /// The time of a phase of the full job, in percent of the quantum: 100 plus the slowdown.
-    #[column(title = "full nodes, time %", points)]
+    /// The time of a phase of the first job, in percent of the quantum: 100 plus the slowdown.
+    #[column(title = "none left, time %", points)]
     pub full_percent: f64,
     /// The time of a phase of the other job, whose ranks do the work of all, in percent of the same quantum. Each CPU keeps its noise.
-    #[column(title = "one CPU left", points)]
+    #[column(title = "left", points)]
     pub left_percent: f64,
-    /// The same if tasks and device interrupts move to the free CPU.
-    #[column(title = "one CPU left, daemons on it", points)]
+    /// The same if tasks and device interrupts move to the free CPUs.
+    #[column(title = "left, daemons moved there", points)]
     pub left_moved_percent: f64,
 }
 
-/// The effect of leaving one CPU per node to the system.
+/// The effect of leaving a number of CPUs of each node to the system: the first ones of its list.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Leave {
-    /// Number of CPUs of a node.
-    pub cpus: u64,
+pub struct LeaveChoice {
+    /// Number of CPUs that are left.
+    pub left: u64,
+    /// The CPUs that the job keeps, as in `1-7`; null if nodes differ.
+    pub on_cpus: Option<String>,
     /// One entry for each scale that fills all its nodes.
     pub scales: Vec<LeaveScale>,
     /// The smallest of these scales from which it pays off if noise stays where it is; null if it never does.
     pub pays_from_ranks: Option<u64>,
-    /// The same if movable noise moves to the free CPU.
+    /// The same if movable noise moves to the free CPUs.
     pub pays_moved_from_ranks: Option<u64>,
+}
+
+/// The effect of leaving CPUs of each node to the system.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Leave {
+    /// Number of CPUs of a node.
+    pub cpus: u64,
+    /// Number of ranks on a node of the job that leaves none.
+    pub ranks_per_node: u64,
+    /// One entry for each number of CPUs.
+    pub choices: Vec<LeaveChoice>,
+    /// The number of CPUs that gives the shortest phase at the largest scale, with movable noise moved; 0 if leaving none does.
+    pub best: u64,
 }
 
 /// Whether the kernel can run it on any CPU, or can be configured to.
@@ -50,63 +82,99 @@ fn is_movable(kind: &Kind) -> bool {
     kind.source.as_ref().is_some_and(|source| matches!(source.kind(), SourceKind::Task | SourceKind::Irq))
 }
 
-/// The effect of leaving the first CPU of each node free. `None` for nodes of one CPU or of different sizes, for scales that do
+/// The effect of leaving the first CPUs of each node free; `whole` is the job that leaves none. `None` for nodes of one CPU or of different sizes, for scales that do
 /// not fill their nodes, and for schedules, whose number of ranks is fixed.
 pub(super) fn leave(
     nodes: &[AttributedNoise],
     job: &Job<'_>,
     whole: &Ran,
+    leaving: &Leaving,
 ) -> Result<Option<Leave>, PredictError> {
     let Job::Phases(options) = job else { return Ok(None) };
     let cpus = nodes.first().map_or(0, |node| node.cpus().count() as u64);
     if cpus < 2 || nodes.iter().any(|node| node.cpus().count() as u64 != cpus) {
         return Ok(None);
     }
-    let fewer: Vec<AttributedNoise> = nodes.iter().map(|node| node.leaving_first(1)).collect();
+    let per_node = leaving.ranks_per_node.unwrap_or(cpus).clamp(1, cpus);
     // Nodes that are not full have a free CPU already.
-    let full: Vec<usize> = (0..options.ranks.len()).filter(|&at| options.ranks[at] % cpus == 0).collect();
+    let full: Vec<usize> = (0..options.ranks.len()).filter(|&at| options.ranks[at] % per_node == 0).collect();
     if full.is_empty() {
         return Ok(None);
     }
-    let ranks_left = |ranks: u64| ranks / cpus * (cpus - 1);
-    let quantum = options.quantum.as_nanos() as f64 * cpus as f64 / (cpus - 1) as f64;
-    let options = Options {
-        // Each scale on its own, because two can have the same number of remaining ranks.
-        ranks: full.iter().map(|&at| ranks_left(options.ranks[at])).collect(),
-        quantum: Nanos::from_nanos_f64(quantum).unwrap_or(options.quantum),
-        replicates: 0,
-        ..options.clone()
-    };
-    let quiet = |moved: bool| {
-        let noise: Vec<_> = fewer
-            .iter()
-            .map(|node| match moved {
+    let all: Vec<u64> = full.iter().map(|&at| options.ranks[at]).collect();
+    let mut choices = Vec::new();
+    for &left in leaving.counts.iter().filter(|left| (1..cpus).contains(*left)) {
+        let place = (per_node, cpus - left, left);
+        let as_is = times(nodes, options, &all, place, false)?;
+        let moved = times(nodes, options, &all, place, true)?;
+        let scale = |at: usize| LeaveScale {
+            ranks: all[at],
+            ranks_left: share(all[at], per_node, cpus - left).ranks,
+            full_percent: 100.0 + whole.costs[full[at]].slowdown_percent,
+            left_percent: as_is[at],
+            left_moved_percent: moved[at],
+        };
+        let scales: Vec<LeaveScale> = (0..all.len()).map(scale).collect();
+        choices.push(LeaveChoice {
+            left,
+            on_cpus: kept(nodes, left),
+            pays_from_ranks: pays(&scales, &|scale| scale.left_percent),
+            pays_moved_from_ranks: pays(&scales, &|scale| scale.left_moved_percent),
+            scales,
+        });
+    }
+    if choices.is_empty() {
+        return Ok(None);
+    }
+    let last =
+        |choice: &LeaveChoice| choice.scales.last().map_or(f64::INFINITY, |one| one.left_moved_percent);
+    let quickest = choices.iter().min_by(|a, b| last(a).total_cmp(&last(b)));
+    let best =
+        quickest.filter(|choice| choice.pays_moved_from_ranks.is_some()).map_or(0, |choice| choice.left);
+    Ok(Some(Leave { cpus, ranks_per_node: per_node, choices, best }))
+}
+
+/// The time of a phase at each number of ranks, in percent of the quantum, for `(ranks per node, CPUs for them, CPUs left)`.
+fn times(
+    nodes: &[AttributedNoise],
+    options: &Options,
+    ranks: &[u64],
+    (per_node, room, left): (u64, u64, u64),
+    moved: bool,
+) -> Result<Vec<f64>, PredictError> {
+    let used = per_node.min(room) as usize;
+    let noise: Vec<_> = nodes
+        .iter()
+        .map(|node| {
+            let cpus: Vec<_> = node.cpus().skip(left as usize).take(used).collect();
+            let node = node.on(&cpus);
+            match moved {
                 false => node.noise(),
                 true => node.weighed(|kind| if is_movable(&node.kinds()[kind]) { 0.0 } else { 1.0 }).noise(),
-            })
-            .collect();
-        Job::Phases(options.clone()).run(JobNoise::from_nodes(&noise))
-    };
-    let (as_is, moved) = (quiet(false)?, quiet(true)?);
-    let longer = cpus as f64 / (cpus - 1) as f64;
-    let ranks = job.ranks();
-    let scale = |(left, &at): (usize, &usize)| LeaveScale {
-        ranks: ranks[at],
-        ranks_left: options.ranks[left],
-        full_percent: 100.0 + whole.costs[at].slowdown_percent,
-        left_percent: longer * (100.0 + as_is.costs[left].slowdown_percent),
-        left_moved_percent: longer * (100.0 + moved.costs[left].slowdown_percent),
-    };
-    let scales: Vec<LeaveScale> = full.iter().enumerate().map(scale).collect();
-    let pays = |of: &dyn Fn(&LeaveScale) -> f64| {
-        let from =
-            scales.iter().rposition(|scale| of(scale) >= scale.full_percent).map_or(0, |last| last + 1);
-        scales.get(from).map(|scale| scale.ranks)
-    };
-    Ok(Some(Leave {
-        cpus,
-        pays_from_ranks: pays(&|scale| scale.left_percent),
-        pays_moved_from_ranks: pays(&|scale| scale.left_moved_percent),
-        scales,
-    }))
+            }
+        })
+        .collect();
+    let share = share(per_node, per_node, room);
+    let quantum = Nanos::from_nanos_f64(options.quantum.as_nanos() as f64 * share.work);
+    let job = Job::Phases(Options {
+        ranks: ranks.iter().map(|ranks| ranks / per_node * share.ranks).collect(),
+        quantum: quantum.unwrap_or(options.quantum),
+        replicates: 0,
+        ..options.clone()
+    });
+    let ran = job.run(JobNoise::from_nodes(&noise))?;
+    Ok(ran.costs.iter().map(|cost| share.work * (100.0 + cost.slowdown_percent)).collect())
+}
+
+/// The CPUs that the job keeps, if all nodes have the same.
+fn kept(nodes: &[AttributedNoise], left: u64) -> Option<String> {
+    let of = |node: &AttributedNoise| node.cpus().skip(left as usize).collect::<Vec<_>>();
+    let first = of(nodes.first()?);
+    nodes.iter().all(|node| of(node) == first).then(|| quell_recording::format_cpu_list(&first))
+}
+
+/// The smallest scale from which on a job is quicker that leaves CPUs.
+fn pays(scales: &[LeaveScale], of: &dyn Fn(&LeaveScale) -> f64) -> Option<u64> {
+    let from = scales.iter().rposition(|scale| of(scale) >= scale.full_percent).map_or(0, |last| last + 1);
+    scales.get(from).map(|scale| scale.ranks)
 }

@@ -1,5 +1,6 @@
 //! Advice: the cost of each source of noise for a job at scale, and what to do about it.
 
+mod base;
 mod best;
 mod document;
 mod leave;
@@ -7,16 +8,15 @@ mod proposals;
 #[cfg(test)]
 mod tests;
 
-use std::sync::{Mutex, PoisonError};
-
 use quell_recording::{Cpu, SourcePattern};
 
-use crate::predict::{JobNoise, PredictError};
-use crate::whatif::{AttributedNoise, Job, Ran, SelectedSources, costs, run_with, switches};
+use crate::predict::PredictError;
+use crate::whatif::{AttributedNoise, Job, costs, switches};
 
+use base::Base;
 pub use best::Best;
 pub use document::{Advice, JobFacts, NodeFacts, SCHEMA};
-pub use leave::{Leave, LeaveScale};
+pub use leave::{Leave, LeaveChoice, LeaveScale, Leaving};
 pub use proposals::{Applicability, Effect, Proposal};
 
 /// A mitigation from the catalogue, with its state on the machine.
@@ -55,49 +55,8 @@ pub struct Question<'a> {
     pub compute: &'a [Cpu],
     /// Number of sources that are listed individually; the others are summed up.
     pub most_sources: usize,
-}
-
-/// Nodes and job as they are: the baseline for every change.
-pub(crate) struct Base<'a> {
-    pub nodes: &'a [AttributedNoise],
-    pub job: &'a Job<'a>,
-    pub ran: Ran,
-    /// The runs without some sources so far: many mitigations remove the same ones.
-    without: Mutex<Vec<(Vec<SelectedSources>, Ran)>>,
-}
-
-impl<'a> Base<'a> {
-    fn new(nodes: &'a [AttributedNoise], job: &'a Job<'a>, ran: Ran) -> Self {
-        Self { nodes, job, ran, without: Mutex::new(Vec::new()) }
-    }
-
-    /// The same run without some sources.
-    pub(crate) fn without(&self, chosen: &[SelectedSources]) -> Result<Ran, PredictError> {
-        let mut known = self.without.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, ran)) = known.iter().find(|(other, _)| other == chosen) {
-            return Ok(ran.clone());
-        }
-        let ran = run_with(self.nodes, self.job, chosen, false)?;
-        known.push((chosen.to_vec(), ran.clone()));
-        Ok(ran)
-    }
-
-    /// The gain of a run over this one at each scale.
-    pub(crate) fn effects(&self, other: &Ran) -> Vec<Effect> {
-        let ranks = self.job.ranks();
-        let effect = |scale: usize| {
-            let gain = self.ran.samples[scale].gain(&other.samples[scale]);
-            Effect {
-                ranks: ranks[scale],
-                before_percent: self.ran.costs[scale].slowdown_percent,
-                after_percent: other.costs[scale].slowdown_percent,
-                after_ci95_percent: other.costs[scale].ci95_percent,
-                gain_percent: gain.value,
-                gain_ci95_percent: gain.ci95,
-            }
-        };
-        (0..ranks.len()).map(effect).collect()
-    }
+    /// The CPUs of a node to consider leaving to the system.
+    pub leave: Leaving,
 }
 
 /// Gives advice. Calls `progress` with the work that is done and the total.
@@ -105,22 +64,23 @@ impl<'a> Base<'a> {
 /// # Errors
 /// As for a prediction.
 pub fn advise(question: &Question<'_>, progress: &(dyn Fn(u64, u64) + Sync)) -> Result<Advice, PredictError> {
-    let &Question { nodes, job, candidates, compute, most_sources } = question;
+    let &Question { nodes, job, candidates, compute, most_sources, .. } = question;
     // No mitigation of the system removes what its users run.
     let candidates = if nodes.iter().any(|node| node.load().is_some()) { &[] } else { candidates };
+    // Launchers put the ranks of a node on its first CPUs.
+    let per_node = question.leave.ranks_per_node.map_or(usize::MAX, |ranks| ranks as usize);
+    let first = |node: &AttributedNoise| node.on(&node.cpus().take(per_node).collect::<Vec<_>>());
+    let used: Vec<AttributedNoise> = nodes.iter().map(first).collect();
+    let on_compute = |node: &AttributedNoise| first(&node.on(compute));
     // Progress is in percent: 50 for the costs of sources, then the proposals, then the rest.
-    let costs = costs(nodes, job, most_sources, &|done, all| progress(done * 50 / all.max(1), 100))?;
-    let base =
-        Base { without: Mutex::new(costs.without.clone()), ..Base::new(nodes, job, costs.whole.clone()) };
-    let fewer: Vec<AttributedNoise> = nodes.iter().map(|node| node.on(compute)).collect();
+    let costs = costs(&used, job, most_sources, &|done, all| progress(done * 50 / all.max(1), 100))?;
+    let base = Base::on_all(&used, job, &costs);
+    let fewer: Vec<AttributedNoise> = nodes.iter().map(on_compute).collect();
     let apart = nodes.iter().all(|node| node.cpus().any(|cpu| !compute.contains(&cpu)));
     let leaving = match apart && fewer.iter().all(|node| node.cpus().next().is_some()) {
-        true => {
-            let noise: Vec<_> = fewer.iter().map(AttributedNoise::noise).collect();
-            Some(Base::new(&fewer, job, job.run(JobNoise::from_nodes(&noise))?))
-        }
+        true => Some(Base::on_fewer(&used, &fewer, job, &costs.whole)),
         // All recorded CPUs compute already, so noise that moves leaves all of them.
-        false if !compute.is_empty() && !apart => Some(Base::new(nodes, job, base.ran.clone())),
+        false if !compute.is_empty() && !apart => Some(Base::on_all(&used, job, &costs)),
         false => None,
     };
     progress(55, 100);
@@ -128,19 +88,11 @@ pub fn advise(question: &Question<'_>, progress: &(dyn Fn(u64, u64) + Sync)) -> 
         proposals::proposals(&base, leaving.as_ref(), candidates, &costs.sources, &|done, all| {
             progress(55 + done * 25 / all.max(1), 100);
         })?;
-    // If all recorded CPUs compute, noise that moves is gone from all of them.
-    let best = best::best(&base, &proposals, candidates, !apart && leaving.is_some())?;
-    let best_leaving = match (&leaving, apart) {
-        // Without a mitigation that moves noise, this set would equal the other.
-        (Some(leaving), true) => {
-            best::best(leaving, &proposals, candidates, true)?.filter(|best| best.on_cpus.is_some())
-        }
-        _ => None,
-    };
+    let best = best::best(&base, leaving.as_ref(), &proposals, candidates)?;
     progress(90, 100);
     // The larger share of work per rank may exceed what can be simulated; the rest of the advice still holds.
-    let leave = leave::leave(nodes, job, &base.ran).unwrap_or(None);
-    let what_if = switches(nodes, job, &costs.sources)?;
+    let leave = leave::leave(nodes, job, &base.ran, &question.leave).unwrap_or(None);
+    let what_if = switches(&used, job, &costs.sources)?;
     progress(100, 100);
-    Ok(document::write(question, costs, proposals, (best, best_leaving), (leave, what_if)))
+    Ok(document::write(question, costs, proposals, best, (leave, what_if)))
 }

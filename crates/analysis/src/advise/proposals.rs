@@ -44,10 +44,11 @@ pub struct Effect {
     /// Number of ranks.
     #[column]
     pub ranks: u64,
-    /// The slowdown without it, on the CPUs in question.
+    /// The slowdown without it, on all CPUs of the nodes.
     #[column(title = "now %", points)]
     pub before_percent: f64,
-    /// The slowdown with it.
+    /// The slowdown with it, against the same time without noise; for a job that leaves CPUs to the system, with the work that its ranks take
+    /// over.
     #[column(title = "left %", points)]
     pub after_percent: f64,
     /// 95 % confidence interval of the slowdown with it.
@@ -88,7 +89,8 @@ pub struct Proposal {
     pub addresses: Vec<String>,
     /// What those sources took on the nodes.
     pub node: OnNode,
-    /// The CPUs that compute, for one that moves noise to the others. Its effect is then that on a job which leaves the others free.
+    /// The CPUs that compute, for one that moves noise to the others. Its effect is then that of the same work on the same nodes, by a job which
+    /// leaves the others free.
     pub on_cpus: Option<String>,
     /// The effect at each scale if it removes all that it addresses; null if it cannot be applied, or addresses next to nothing.
     pub effects: Option<Vec<Effect>>,
@@ -153,7 +155,7 @@ impl Proposal {
 }
 
 /// The gain of a proposal at the last scale.
-pub(super) fn gain(proposal: &Proposal) -> f64 {
+fn gain(proposal: &Proposal) -> f64 {
     proposal.effects.as_ref().and_then(|all| all.last()).map_or(f64::NEG_INFINITY, |last| last.gain_percent)
 }
 

@@ -45,7 +45,11 @@ fn candidate(id: &str, pattern: &str, standing: Applicability, moves: bool) -> C
 fn advice(nodes: &[AttributedNoise], candidates: &[Candidate], compute: &[Cpu], ranks: &[u64]) -> Advice {
     let options = Options { phases: 400, replicates: 20, ..Options::new(ranks.to_vec()) };
     let job = Job::Phases(options);
-    advise(&Question { nodes, job: &job, candidates, compute, most_sources: 8 }, &|_, _| ()).unwrap()
+    advise(
+        &Question { nodes, job: &job, candidates, compute, most_sources: 8, leave: Leaving::default() },
+        &|_, _| (),
+    )
+    .unwrap()
 }
 
 #[test]
@@ -111,18 +115,28 @@ fn what_is_not_worth_it_is_reported() {
 
 #[test]
 fn noise_that_moves_away_helps_those_who_leave_its_place() {
-    let candidates = [candidate("irq-away", "irq:eth0", Applicability::Possible, true)];
+    let candidates = [
+        candidate("ksm-away", "task:ksmd", Applicability::Possible, true),
+        candidate("tick-away", "tick", Applicability::Possible, true),
+    ];
     let advice = advice(&[node(NOISY, 4)], &candidates, &[Cpu(1), Cpu(2), Cpu(3)], &[1_024]);
-    let one = &advice.mitigations[0];
-    assert_eq!(one.on_cpus.as_deref(), Some("1-3"));
-    assert!(one.effects.as_ref().unwrap()[0].gain_percent > 0.0);
-    assert!(advice.best.is_none());
-    assert_eq!(advice.best_leaving.unwrap().on_cpus.as_deref(), Some("1-3"));
+    let of = |at: usize| {
+        let one = &advice.mitigations[at];
+        assert_eq!(one.on_cpus.as_deref(), Some("1-3"));
+        one.effects.as_ref().unwrap()[0]
+    };
+    let (ksm, tick) = (of(0), of(1));
+    assert!(ksm.before_percent.total_cmp(&tick.before_percent).is_eq(), "one baseline: {ksm:?} {tick:?}");
+    // What three CPUs do in place of four costs a third, which the tick is not worth.
+    assert!(ksm.gain_percent > 33.0 && tick.gain_percent < 0.0, "{ksm:?} {tick:?}");
+    assert!(!advice.mitigations[1].worth_it);
+    assert_eq!(advice.best.unwrap().on_cpus.as_deref(), Some("1-3"));
     let leave = advice.leave.unwrap();
-    assert_eq!((leave.cpus, leave.scales[0].ranks_left), (4, 768));
+    let scale = leave.choices[0].scales[0];
+    assert_eq!((leave.cpus, leave.best, scale.ranks_left), (4, 1, 768));
     // Three CPUs do the work of four, and all noise but the tick is gone.
-    assert!((leave.scales[0].left_moved_percent - 4.0 / 3.0 * 100.0).abs() < 2.0, "{leave:?}");
-    assert!(leave.scales[0].left_percent > leave.scales[0].left_moved_percent);
+    assert!((scale.left_moved_percent - 4.0 / 3.0 * 100.0).abs() < 2.0, "{leave:?}");
+    assert!(scale.left_percent > scale.left_moved_percent);
 }
 
 #[test]
@@ -133,4 +147,36 @@ fn equal_seeds_advise_alike_on_any_number_of_threads() {
         pool.install(|| advice(&[node(NOISY, 2)], &candidates, &[], &[16, 256]))
     };
     assert_eq!(on(1), on(2));
+}
+
+/// A source that a longer one hides is the next culprit, and gets a row of its own.
+#[test]
+fn a_daemon_that_others_hide_is_listed() {
+    let mut components = String::from(NOISY);
+    for at in 0..30 {
+        components += &format!(
+            "[[component]]\nname = \"task:worker{at}\"\npoisson = {{ rate = \"40/s\" }}\nduration = {{ constant = \"60us\" }}\n"
+        );
+    }
+    components += "[[component]]\nname = \"task:daemon\"\npoisson = { rate = \"0.2/s\" }\nduration = { constant = \"2ms\" }\n";
+    let advice = advice(&[node(&components, 2)], &[], &[], &[1_024]);
+    assert!(advice.sources.iter().any(|source| source.source == "task:daemon"), "{:?}", advice.sources);
+}
+
+#[test]
+fn ranks_that_leave_cpus_anyway_leave_them_at_no_cost() {
+    let (nodes, ranks) = ([node(NOISY, 8)], vec![1_024]);
+    let options = Options { phases: 400, replicates: 20, ..Options::new(ranks) };
+    let job = Job::Phases(options);
+    let leave = Leaving { counts: vec![0, 1, 2, 4, 8], ranks_per_node: Some(4) };
+    let question =
+        Question { nodes: &nodes, job: &job, candidates: &[], compute: &[], most_sources: 8, leave };
+    let leave = advise(&question, &|_, _| ()).unwrap().leave.unwrap();
+    let counts: Vec<u64> = leave.choices.iter().map(|choice| choice.left).collect();
+    assert_eq!((counts, leave.ranks_per_node), (vec![1, 2, 4], 4), "none, and all of them, are no choice");
+    for choice in &leave.choices {
+        let scale = choice.scales[0];
+        assert_eq!(scale.ranks_left, scale.ranks);
+        assert!(scale.left_moved_percent < 102.0 && scale.full_percent > 150.0, "{choice:?}");
+    }
 }

@@ -43,6 +43,11 @@ impl Sample {
         (high > 0.0 && (high <= WITHIN * low || high - low <= NARROW)).then_some([low, high])
     }
 
+    /// The same runs, against another time without noise.
+    pub(crate) fn against(self, silent_ns: f64) -> Self {
+        Self { silent_ns, ..self }
+    }
+
     fn percent(&self, phase_ns: f64) -> f64 {
         if self.silent_ns > 0.0 { 100.0 * (phase_ns - self.silent_ns) / self.silent_ns } else { 0.0 }
     }

@@ -12,6 +12,7 @@ use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::alone::Lengths;
 use super::attributed_noise::AttributedNoise;
 use super::job::{Cost, Job, Ran};
 use super::source_selector::SelectedSources;
@@ -158,7 +159,7 @@ pub fn costs(
     let whole = job.run(JobNoise::from_nodes(&noise))?;
     drop(noise);
     let split = job.split(nodes)?;
-    let groups = groups(nodes, &split, most);
+    let groups = groups(nodes, job, &split, most);
     let all = 2 * groups.len() as u64 + 2;
     progress(2, all);
     let (mut sources, mut all_without) = (Vec::new(), Vec::new());
@@ -207,8 +208,14 @@ fn sum_up(job: &Job<'_>, whole: &Ran, sources: &[Source], scale: usize) -> Scale
     }
 }
 
-/// The families of sources that are listed individually, and one group of the others.
-fn groups(nodes: &[AttributedNoise], split: &[BTreeMap<String, f64>], most: usize) -> Vec<Group> {
+/// The families of sources that are listed individually, and one group of the others. Families count by their share of the critical path, by
+/// their time on the nodes, and by what they would cost alone: a daemon that other noise hides is the next culprit once that is gone.
+fn groups(
+    nodes: &[AttributedNoise],
+    job: &Job<'_>,
+    split: &[BTreeMap<String, f64>],
+    most: usize,
+) -> Vec<Group> {
     let mut weights: BTreeMap<&str, f64> = BTreeMap::new();
     let mut raise = |family, weight: f64| {
         let known = weights.entry(family).or_insert(0.0);
@@ -221,6 +228,14 @@ fn groups(nodes: &[AttributedNoise], split: &[BTreeMap<String, f64>], most: usiz
     let times = times(nodes);
     let all: f64 = times.values().sum();
     times.iter().for_each(|(family, ns)| raise(family, ns / all.max(1.0)));
+    if let Job::Phases(options) = job {
+        let lengths = Lengths::from_nodes(nodes);
+        for ranks in &options.ranks {
+            let alone = lengths.alone_ns(options.quantum.as_nanos() as f64, *ranks);
+            let most = alone.values().copied().fold(0.0, f64::max);
+            alone.iter().for_each(|(family, ns)| raise(family, ns / most.max(1.0)));
+        }
+    }
     let mut ranked: Vec<(&str, f64)> = weights.into_iter().filter(|(_, weight)| *weight > 0.0).collect();
     ranked.sort_by(|a, b| b.1.total_cmp(&a.1));
     // A single source that would remain is listed individually.

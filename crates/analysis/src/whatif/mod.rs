@@ -1,5 +1,6 @@
 //! Predictions with changes to a node's noise: sources removed, alone, scaled, moved, aligned or staggered.
 
+mod alone;
 mod attributed_noise;
 mod change;
 mod costs;

@@ -332,7 +332,7 @@ fn share(text: &str) -> Result<f64, String> {
     after_help = "EXAMPLES\n  quell tune try irq-cpu0                  shows what it would try\n  quell tune try irq-cpu0 --yes            ten pairs of three seconds each\n  quell tune try irq-cpu0 --yes --until-resolved --at-most 20min\n  quell tune try ksm thp --yes --pairs 20 --max-risk medium --json\n\nVERDICTS\n  it helps, it makes more noise   the noise that it addresses, or all detours, changed\n  no effect larger than X         both changed by less than X, which --smallest sets\n  inconclusive                    neither is certain; about how many more pairs would tell\n\nEach pair is one recording with the mitigation and one without; a coin decides which comes first. A figure counts as changed if the\nconfidence interval of its difference leaves out 0 and ranks agree, corrected for the number of figures and of looks. With\n--until-resolved, looks follow at twice as many pairs each time. Where load of others explains the differences, it is adjusted for."
 )]
 pub struct TuneTry {
-    /// Mitigations to try, each by itself.
+    /// Mitigations to try, each by itself; those joined by `+` together.
     #[arg(value_name = "ID", required = true)]
     pub ids: Vec<String>,
     /// Write to the machine; without it, only the plan is shown.

@@ -1,7 +1,7 @@
 //! Renders advice as text for a terminal.
 
-use quell_analysis::advise::{Advice, Applicability, Best, Leave, Proposal};
-use quell_analysis::whatif::{CostRow, Scale, Source};
+use quell_analysis::advise::{Advice, Applicability, Best, Leave, LeaveChoice, LeaveScale, Proposal};
+use quell_analysis::whatif::{OnNode, Scale, Source};
 use quell_recording::columns::Columns;
 
 use super::rows::{points, rows};
@@ -19,9 +19,7 @@ pub fn text(advice: &Advice) -> String {
         text += &at_scale(advice, at, scale);
     }
     text += &mitigations(advice);
-    for best in [&advice.best, &advice.best_leaving].into_iter().flatten() {
-        text += &best_set(best);
-    }
+    text.extend(advice.best.as_ref().map(best_set));
     text.extend(advice.leave.as_ref().map(leave));
     text.extend(try_it(advice));
     text += &warnings::lines(&advice.warnings);
@@ -66,10 +64,7 @@ fn at_scale(advice: &Advice, at: usize, scale: &Scale) -> String {
     );
     let mut sources: Vec<&Source> = advice.sources.iter().collect();
     sources.sort_by(|a, b| b.costs[at].part_percent.total_cmp(&a.costs[at].part_percent));
-    let shown: Vec<CostRow<'_>> = sources
-        .into_iter()
-        .map(|source| CostRow { source: &source.source, node: source.node, cost: source.costs[at] })
-        .collect();
+    let shown: Vec<SourceRow<'_>> = sources.into_iter().map(|source| SourceRow::new(source, at)).collect();
     text += &rows(&shown);
     text + &format!("overlap, which no single removal recovers: {} points\n", points(scale.overlap_percent))
 }
@@ -79,6 +74,45 @@ fn percent(value: f64, ci: Option<[f64; 2]>) -> String {
         Some([low, high]) => format!("{} % ({} – {})", points(value), points(low), points(high)),
         None => format!("{} %", points(value)),
     }
+}
+
+/// A source at one scale.
+#[derive(Debug, Columns)]
+struct SourceRow<'a> {
+    #[column(name)]
+    source: &'a str,
+    #[column(flatten)]
+    node: OnNode,
+    #[column(title = "share, points", points)]
+    part_percent: f64,
+    #[column(title = "gain if removed, points", points, absent = "not resolved")]
+    gain_percent: Option<f64>,
+    #[column(title = "95 % interval", points)]
+    gain_ci95_percent: Option<[f64; 2]>,
+    #[column(title = "alone, points", points)]
+    alone_percent: f64,
+}
+
+impl<'a> SourceRow<'a> {
+    fn new(source: &'a Source, at: usize) -> Self {
+        let cost = source.costs[at];
+        Self {
+            source: &source.source,
+            node: source.node,
+            part_percent: cost.part_percent,
+            gain_percent: resolved(cost.gain_percent, cost.gain_ci95_percent),
+            gain_ci95_percent: cost.gain_ci95_percent,
+            alone_percent: cost.alone_percent,
+        }
+    }
+}
+
+/// A gain of less is none.
+const NO_GAIN: f64 = 0.5;
+
+/// A gain, unless it may be none or may be one that counts.
+fn resolved(gain: f64, ci95: Option<[f64; 2]>) -> Option<f64> {
+    ci95.filter(|[low, high]| *low > 0.0 || *high < NO_GAIN).map(|_| gain)
 }
 
 /// A mitigation that is possible, evaluated at the last scale.
@@ -92,17 +126,15 @@ struct RemedyRow<'a> {
     here: &'static str,
     #[column]
     addresses: String,
-    #[column(title = "for")]
+    #[column(title = "job on")]
     place: String,
-    #[column(title = "now %", points)]
-    before_percent: f64,
-    #[column(title = "left %", points)]
+    #[column(title = "left %", points, key)]
     after_percent: f64,
-    #[column(title = "gain, points", points)]
-    gain_percent: f64,
+    #[column(title = "gain, points", points, absent = "not resolved", key)]
+    gain_percent: Option<f64>,
     #[column(title = "95 % interval", points)]
     gain_ci95_percent: Option<[f64; 2]>,
-    #[column]
+    #[column(key)]
     worth_it: bool,
 }
 
@@ -118,10 +150,9 @@ impl<'a> RemedyRow<'a> {
                 _ => "possible",
             },
             addresses: short(&one.addresses),
-            place: one.on_cpus.as_ref().map_or_else(|| "all".into(), |cpus| format!("CPUs {cpus}")),
-            before_percent: effect.before_percent,
+            place: one.on_cpus.as_ref().map_or_else(|| "all CPUs".into(), |cpus| format!("CPUs {cpus}")),
             after_percent: effect.after_percent,
-            gain_percent: effect.gain_percent,
+            gain_percent: resolved(effect.gain_percent, effect.gain_ci95_percent),
             gain_ci95_percent: effect.gain_ci95_percent,
             worth_it: one.worth_it,
         })
@@ -134,11 +165,13 @@ fn mitigations(advice: &Advice) -> String {
         .iter()
         .filter(|one| one.standing <= Applicability::ByHand && one.effects.is_some());
     let shown: Vec<RemedyRow<'_>> = possible.clone().filter_map(RemedyRow::new).take(MOST_SHOWN).collect();
-    let ranks = advice.scales.last().map_or(0, |scale| scale.ranks);
     let mut text = String::new();
-    if !shown.is_empty() {
-        text +=
-            &format!("\nmitigations, at {ranks} ranks, if each removes all the noise that it addresses\n");
+    if let Some(scale) = advice.scales.last().filter(|_| !shown.is_empty()) {
+        text += &format!(
+            "\nmitigations, at {} ranks, where noise costs {} %, if each removes all the noise that it addresses\n",
+            scale.ranks,
+            points(scale.slowdown_percent)
+        );
         text += &rows(&shown);
         let more = possible.count().saturating_sub(MOST_SHOWN);
         if more > 0 {
@@ -174,26 +207,48 @@ fn short(names: &[String]) -> String {
 fn best_set(best: &Best) -> String {
     let place =
         best.on_cpus.as_ref().map(|cpus| format!(", with the job on CPUs {cpus}")).unwrap_or_default();
-    format!("\nthe best set{place}: {}\n{}", best.ids.join(", "), rows(&best.effects))
+    format!("\nrecommended{place}: {}\n{}", best.ids.join(", "), rows(&best.effects))
 }
 
 fn leave(leave: &Leave) -> String {
-    let mut text = format!(
-        "\nwith one of {} CPUs of each node left free for the system, on the same number of nodes\n",
-        leave.cpus
-    );
-    text += &rows(&leave.scales);
     let pays = |from: Option<u64>| {
         from.map_or_else(|| "at none of these scales".into(), |ranks| format!("from {ranks} ranks on"))
     };
-    text + &format!(
-        "a free CPU pays off {}; with daemons and interrupts moved to it, {}\n",
-        pays(leave.pays_from_ranks),
-        pays(leave.pays_moved_from_ranks)
-    )
+    let mut text = format!(
+        "\nwith CPUs of each node left free for the system, on as many nodes of {} ranks and {} CPUs\n",
+        leave.ranks_per_node, leave.cpus
+    );
+    let of = |choice: &LeaveChoice| {
+        let left = choice.left;
+        choice.scales.iter().map(move |scale| LeaveRow { left, scale: *scale }).collect::<Vec<_>>()
+    };
+    text += &rows(&leave.choices.iter().flat_map(of).collect::<Vec<_>>());
+    for LeaveChoice { left, pays_from_ranks, pays_moved_from_ranks, .. } in &leave.choices {
+        text += &format!(
+            "{left} free: pays off {}; with daemons and interrupts moved there, {}\n",
+            pays(*pays_from_ranks),
+            pays(*pays_moved_from_ranks)
+        );
+    }
+    match leave.choices.iter().find(|choice| choice.left == leave.best) {
+        Some(LeaveChoice { left, on_cpus: Some(cpus), .. }) => {
+            text + &format!("the best: leave {left}, with the job on CPUs {cpus}\n")
+        }
+        Some(LeaveChoice { left, .. }) => text + &format!("the best: leave {left}\n"),
+        None => text + "the best: leave none\n",
+    }
 }
 
-/// The command that tests the first proposal.
+/// A number of CPUs that are left, at one scale.
+#[derive(Debug, Columns)]
+struct LeaveRow {
+    #[column(title = "CPUs left")]
+    left: u64,
+    #[column(flatten)]
+    scale: LeaveScale,
+}
+
+/// The command that tests the recommendation.
 fn try_it(advice: &Advice) -> Option<String> {
     advice.try_it.as_ref().map(|command| format!("to prove it: {}\n", one_line(command)))
 }

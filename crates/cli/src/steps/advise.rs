@@ -1,6 +1,6 @@
 //! Advice with a progress bar, and the advice of a study.
 
-use quell_analysis::advise::{Advice, Question, advise as ask};
+use quell_analysis::advise::{Advice, Leaving, Question, advise as ask};
 use quell_analysis::predict::Options;
 use quell_analysis::whatif::{AttributedNoise, Job};
 use quell_recording::Recording;
@@ -29,7 +29,7 @@ pub fn build(
     nodes: &[AttributedNoise],
     job: &Job<'_>,
     remedies: &Remedies,
-    most_sources: usize,
+    (most_sources, leave): (usize, Leaving),
     printer: Printer,
 ) -> anyhow::Result<Advice> {
     let step = Step::long(printer, "advise", Some(100));
@@ -42,7 +42,7 @@ pub fn build(
         Job::Schedule(application) => Job::Schedule(*application),
     };
     let (candidates, compute) = (&remedies.candidates[..], &remedies.compute[..]);
-    let question = Question { nodes, job: &job, candidates, compute, most_sources };
+    let question = Question { nodes, job: &job, candidates, compute, most_sources, leave };
     let mut advice = ask(&question, &|done, all| step.set(done, all)).map_err(predict::explained)?;
     advice.warnings.extend(remedies.warnings.iter().cloned());
     Ok(advice)
@@ -80,7 +80,7 @@ pub fn advice(
         let &Options { quantum, sync, phases, rank_phases, seed, .. } = options;
         let options = Options { quantum, sync, seed, phases, rank_phases, ..options_for(ranks) };
         let remedies = Remedies::look(&this_machine(), None, std::slice::from_ref(&recording.manifest.host))?;
-        build(&nodes, &Job::Phases(options), &remedies, MOST_SOURCES, printer)
+        build(&nodes, &Job::Phases(options), &remedies, (MOST_SOURCES, Leaving::default()), printer)
     };
     match made() {
         Ok(advice) => Some(advice),

@@ -5,6 +5,7 @@ mod sweep;
 
 use std::path::{Path, PathBuf};
 
+use quell_analysis::advise::{Advice, LeaveChoice, Leaving};
 use quell_analysis::fleet::FleetJob;
 use quell_analysis::predict::Options;
 use quell_analysis::whatif::{Application, AttributedNoise, Job};
@@ -20,12 +21,15 @@ use crate::printer::Printer;
 use crate::render;
 use crate::steps::advise::{build, options_for};
 use crate::steps::remedies::Remedies;
+use crate::steps::{audit, export_files};
 use crate::sweep::Request;
 use quell_request::job::Defaults;
 use quell_request::noise;
 use quell_request::pattern::OpText;
 use quell_request::{Usage, network, threads};
 use quell_sim::SyncMode;
+use quell_tune::export::bindings;
+use quell_tune::facts::{Facts, Parts};
 
 /// Advises on the nodes of one machine, or on a folder of many nodes.
 pub fn run(args: &Advise, printer: Printer) -> anyhow::Result<Outcome> {
@@ -39,18 +43,23 @@ pub fn run(args: &Advise, printer: Printer) -> anyhow::Result<Outcome> {
         return Ok(Outcome::Done);
     }
     threads::share(args.threads);
+    let leave = Leaving { counts: args.leave.0.clone(), ranks_per_node: args.ranks_per_node };
+    let mut recordings = args.recordings.clone();
     if let [folder] = args.recordings.as_slice() {
         let paths = recordings_in(folder)?;
-        if !paths.is_empty() {
+        if !paths.is_empty() && leave == Leaving::default() && args.binding.is_none() {
             return advise_fleet(args, folder, &paths, printer);
         }
+        if !paths.is_empty() {
+            recordings = paths;
+        }
     }
-    let (nodes, hosts): (Vec<AttributedNoise>, Vec<_>) = nodes(args)?.into_iter().unzip();
+    let (nodes, hosts): (Vec<AttributedNoise>, Vec<_>) = nodes(args, &recordings)?.into_iter().unzip();
     let remedies = Remedies::look(&args.machine, args.cpus.as_ref(), &hosts)?;
     let document = match &args.goal {
         None => {
             let options = options(args)?;
-            build(&nodes, &Job::Phases(options), &remedies, args.sources as usize, printer)?
+            build(&nodes, &Job::Phases(options), &remedies, (args.sources as usize, leave), printer)?
         }
         Some(path) => {
             let (schedule, format) = program::read(path, args.threads, &mut |text| printer.warn(text))?;
@@ -61,7 +70,7 @@ pub fn run(args: &Advise, printer: Printer) -> anyhow::Result<Outcome> {
             let net = network::from_args(&args.net, network::DEFAULT)?;
             let application =
                 Application { schedule: &schedule, net: &net, seed: args.job.seed, runs: args.runs };
-            build(&nodes, &Job::Schedule(application), &remedies, args.sources as usize, printer)?
+            build(&nodes, &Job::Schedule(application), &remedies, (args.sources as usize, leave), printer)?
         }
     };
     if let Some(path) = &args.html {
@@ -74,7 +83,34 @@ pub fn run(args: &Advise, printer: Printer) -> anyhow::Result<Outcome> {
     } else {
         printer.result(&render::advise::text(&document))?;
     }
+    if let Some(folder) = &args.binding {
+        bind(&document, args, folder, printer)?;
+    }
     Ok(Outcome::Done)
+}
+
+/// Writes the binding of the best number of CPUs that are left to the system.
+fn bind(advice: &Advice, args: &Advise, folder: &Path, printer: Printer) -> anyhow::Result<()> {
+    let Some(leave) = &advice.leave else {
+        anyhow::bail!(
+            "--binding: there is nothing to choose from: these nodes have one CPU or differ in size, no number of ranks fills them, or --leave names no number from 1 to one less than their CPUs"
+        );
+    };
+    let best = leave.choices.iter().find(|choice| choice.left == leave.best);
+    let cpus = match best {
+        Some(LeaveChoice { on_cpus: Some(cpus), .. }) => cpus,
+        Some(_) => anyhow::bail!("--binding: the CPUs of the nodes have different numbers"),
+        None => {
+            anyhow::bail!("--binding: leaving no CPU to the system is best here, so ranks need no binding")
+        }
+    };
+    let root = audit::root(args.machine.sysroot.as_deref())?;
+    let facts = Facts::look(&root).map_err(anyhow::Error::msg)?;
+    let cpus = quell_recording::parse_cpu_list(cpus).map_err(Usage)?;
+    let parts = Parts::choose(&facts, Some(&cpus)).map_err(Usage)?;
+    let ranks = leave.ranks_per_node.min(cpus.len() as u64);
+    let export = bindings(&facts, &parts, u32::try_from(ranks).ok());
+    export_files::write(&export, folder, printer)
 }
 
 /// A folder of many nodes: which are outliers, and what the nodes cost together.
@@ -109,8 +145,8 @@ fn options(args: &Advise) -> anyhow::Result<Options> {
     })
 }
 
-fn nodes(args: &Advise) -> anyhow::Result<Vec<(AttributedNoise, Option<String>)>> {
+fn nodes(args: &Advise, recordings: &[PathBuf]) -> anyhow::Result<Vec<(AttributedNoise, Option<String>)>> {
     let scale = predict::scale(&args.job.options(&Defaults::for_advice())?);
-    let all = args.recordings.iter().chain(&args.noise);
+    let all = recordings.iter().chain(&args.noise);
     all.map(|path| noise::attributed(path, scale)).collect()
 }

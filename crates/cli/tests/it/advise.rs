@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::support::{json, run, transcript};
+use crate::support::{fake_machine, json, run, transcript};
 use insta::assert_snapshot;
 use quell_recording::{
     Cpu, CpuFacts, Detour, Interval, Manifest, Method, Nanos, Source, SourcesFacts, Span, State, Writer,
@@ -244,4 +244,37 @@ fn combinations_are_swept_into_rows_of_sources() {
     let again = json(dir.path(), &["advise", "--sweep", "plan.toml", "--json"]);
     assert_eq!(again["computed"], 0, "all was there: {again:#}");
     assert!(dir.path().join("plan.sweep/part-000000.parquet").exists());
+}
+
+/// Numbers of CPUs to leave, what the ranks of a GPU node leave anyway, and the binding of the best choice.
+#[test]
+fn cpus_are_left_to_the_system_where_that_pays() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    fs_err::create_dir(folder.join("machine")).unwrap();
+    fake_machine::services(&folder.join("machine"));
+    let model = "span = \"20s\"\ncpus = 4\n[[component]]\nname = \"task:daemon\"\npoisson = { rate = \"1/s\" }\nduration = { constant = \"5ms\" }\n";
+    fs_err::write(folder.join("noise.toml"), model).unwrap();
+    let of = |more: &[&str]| {
+        let args = ["advise", "--noise", "noise.toml", "--ranks", "8,2048", "--sysroot", "machine"];
+        transcript(folder, &[&args[..], more].concat())
+    };
+    let table = |text: String| {
+        let from = text.find("with CPUs of each node").unwrap_or(text.len());
+        text[from..].split("warning").next().unwrap().to_owned()
+    };
+    let mut printed = table(of(&["--leave", "0..3"]));
+    let bound = of(&["--leave", "1,2", "--ranks-per-node", "2", "--binding", "bind"]);
+    assert!(bound.starts_with("exit 0"), "{bound}");
+    printed += &table(bound);
+    let mut files: Vec<String> = fs_err::read_dir(folder.join("bind"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    files.sort();
+    printed += &format!("bind: {}\n", files.join(" "));
+    for wrong in [&["--leave", "3..1"][..], &["--leave", "one"], &["--leave", "0", "--binding", "none"]] {
+        printed += &of(wrong).split("--- stderr").last().unwrap().replace("warning", "\nwarning");
+    }
+    assert_snapshot!("left_to_the_system", printed);
 }

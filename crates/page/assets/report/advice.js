@@ -83,7 +83,7 @@ function headlineOfAdvice(advice, predicted) {
         .map((source) => ({ name: clean(source.source), cost: record(list(source.costs)[last.at]) }))
         .filter((one) => one.cost?.part_percent > 0)
         .sort((a, b) => b.cost.part_percent - a.cost.part_percent)[0];
-    const best = record(advice.best) ?? record(advice.best_leaving);
+    const best = record(advice.best);
     const effect = best && records(best.effects).at(-1);
     return [
         !predicted && [
@@ -104,7 +104,7 @@ function headlineOfAdvice(advice, predicted) {
             `${significant((100 * most.cost.part_percent) / Math.max(last.slowdown_percent, 1e-9), 2)} % of the slowdown ${atRanks(last)}`,
         ],
         effect && [
-            "The best set would leave",
+            "What is recommended would leave",
             `${significant(effect.after_percent, 3)} %`,
             `with ${listed(list(best.ids).map(clean))}${best.on_cpus ? `, on ${cpusCalled(best.on_cpus)}` : ""}`,
         ],

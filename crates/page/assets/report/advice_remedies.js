@@ -23,7 +23,7 @@ function remedySection(advice) {
         ...(weighed.length > 0
             ? atScale(advice, "remedies-scale", (scale) => [remedyTable(weighed, scale)])
             : []),
-        ...[record(advice.best), record(advice.best_leaving)].map(bestTable),
+        bestTable(record(advice.best)),
         foldedRemedies(
             "Possible, without a prediction: addresses next to nothing, or needs a CPU that the job leaves free",
             slight,
@@ -31,7 +31,7 @@ function remedySection(advice) {
         foldedRemedies("Applied already: the recording does not contain its noise", of("applied")),
         foldedRemedies("Not possible on this machine", of("impossible")),
         foldedRemedies("Unknown whether it is possible here", of("cannot-tell")),
-        leaveTable(record(advice.leave)),
+        leaveSection(record(advice.leave)),
     );
 }
 
@@ -65,7 +65,7 @@ function unsure(weighed, scale) {
         : "";
 }
 
-/** The command that tests the first proposal. */
+/** The command that tests the recommendation. */
 function tryCommand(advice) {
     if (!advice.try_it) {
         return null;
@@ -73,7 +73,7 @@ function tryCommand(advice) {
     return element(
         "p",
         {},
-        "To test the best one that quell can apply by itself, with and without it in turn: ",
+        "To test what of it quell can apply by itself, with and without it in turn: ",
         commandLine(clean(advice.try_it), "Copy the command of the trial"),
     );
 }
@@ -111,13 +111,13 @@ function remedyTable(weighed, scale) {
         ...(weighed.some((one) => one.on_cpus)
             ? [
                   {
-                      head: "For",
+                      head: "Job on",
                       left: true,
-                      text: (one) => (one.on_cpus ? cpusCalled(one.on_cpus) : "all"),
+                      text: (one) => (one.on_cpus ? cpusCalled(one.on_cpus) : "all CPUs"),
                   },
               ]
             : []),
-        effect("Now, %", "before_percent", "The present slowdown, on these CPUs"),
+        effect("Now, %", "before_percent", "The present slowdown, on all CPUs"),
         {
             ...effect(
                 "Left, %",
@@ -131,6 +131,7 @@ function remedyTable(weighed, scale) {
                 return element("span", {}, points(effectAt(one, scale).after_percent), beneath);
             },
         },
+        effectGain(scale),
         {
             head: "Now → left",
             left: true,
@@ -151,6 +152,29 @@ function remedyTable(weighed, scale) {
         weighed,
     );
     return asCards(made, columns);
+}
+
+/** The gain, unless it may be none or may be one that counts. */
+function effectGain(scale) {
+    const NO_GAIN = 0.5;
+    const resolved = (one) => {
+        const [low, high] = list(effectAt(one, scale).gain_ci95_percent).map(number);
+        return low > 0 || high < NO_GAIN;
+    };
+    return {
+        head: "Gain, points",
+        hint: "How much less the slowdown would be; below it the 95 % interval",
+        key: (one) => (resolved(one) ? number(effectAt(one, scale).gain_percent) : -1),
+        text: (one) => {
+            const between = pointsBetween(effectAt(one, scale).gain_ci95_percent);
+            return element(
+                "span",
+                {},
+                resolved(one) ? points(effectAt(one, scale).gain_percent) : "not resolved",
+                between === NOTHING ? null : element("span", { class: "beneath" }, ` (${between})`),
+            );
+        },
+    };
 }
 
 /** On a narrow screen, each row becomes a card, in which each value has a label. */

@@ -9,30 +9,38 @@ function bestTable(best) {
     const where = best.on_cpus
         ? ` for a job on ${cpusCalled(best.on_cpus)}, which leaves the others to the system`
         : " for a job on all CPUs";
-    return rowTable("advice_effects", `The best set${where}: ${listed(list(best.ids).map(clean))}.`, effects);
+    return rowTable("advice_effects", `Recommended${where}: ${listed(list(best.ids).map(clean))}.`, effects);
 }
 
-/** Leaving a CPU of each node to the system: time of a phase, in percent of the quantum. */
-function leaveTable(leave) {
-    const scales = records(leave?.scales);
-    if (scales.length === 0) {
+/** Leaving CPUs of each node to the system: time of a phase, in percent of the quantum. */
+function leaveSection(leave) {
+    const choices = records(leave?.choices).filter((choice) => records(choice.scales).length > 0);
+    if (choices.length === 0) {
         return null;
     }
-    const from = (ranks) =>
-        number(ranks) === null ? "at none of these scales" : `from ${plural(ranks, "rank")} on`;
-    const pays = (field) => ({ kind: (row) => (row[field] < row.full_percent ? "pays" : "") });
+    const best = choices.find((choice) => choice.left === leave.best);
+    const advised = best
+        ? `Leaving ${plural(best.left, "CPU")} is the best${best.on_cpus ? `, with the job on ${cpusCalled(best.on_cpus)}` : ""}.`
+        : "Leaving none is the best.";
     return element(
         "div",
         {},
-        element("h3", {}, `One of ${count(leave.cpus)} CPUs left to the system`),
+        element("h3", {}, `CPUs of ${count(leave.cpus)} left to the system`),
         paragraph(
-            `The same work on as many nodes, with one rank fewer per node. It pays off ${from(leave.pays_from_ranks)}; with daemons and interrupts moved to the CPU that is left, it pays off ${from(leave.pays_moved_from_ranks)}.`,
+            `The same work on as many nodes, with ${plural(leave.ranks_per_node, "rank")} on each where no CPU is left. ${advised}`,
         ),
-        rowTable(
-            "advice_leave",
-            "Time of a phase in percent of the full job's quantum; bold where leaving a CPU is quicker.",
-            scales,
-            { left_percent: pays("left_percent"), left_moved_percent: pays("left_moved_percent") },
-        ),
+        ...choices.map(leaveTable),
+    );
+}
+
+function leaveTable(choice) {
+    const from = (ranks) =>
+        number(ranks) === null ? "at none of these scales" : `from ${plural(ranks, "rank")} on`;
+    const pays = (field) => ({ kind: (row) => (row[field] < row.full_percent ? "pays" : "") });
+    return rowTable(
+        "advice_leave",
+        `${plural(choice.left, "CPU")} left: it pays off ${from(choice.pays_from_ranks)}; with daemons and interrupts moved there, ${from(choice.pays_moved_from_ranks)}. Time of a phase in percent of the quantum; bold where it is quicker.`,
+        records(choice.scales),
+        { left_percent: pays("left_percent"), left_moved_percent: pays("left_moved_percent") },
     );
 }

@@ -2,8 +2,8 @@
 
 use quell_analysis::predict::Point;
 use quell_analysis::trial::{Trial, Verdict};
-use quell_recording::{Nanos, Warning};
-use quell_tune::catalogue::Mitigation;
+use quell_recording::{Nanos, SourcePattern, Warning};
+use quell_tune::catalogue::Catalogue;
 use quell_tune::plan::Plan;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -27,7 +27,7 @@ pub struct Attempts {
 /// The trial of one mitigation.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Attempt {
-    /// Its id.
+    /// Its id, or the ids of those that were tried together, joined by `+`.
     pub id: String,
     /// One-line title.
     pub title: String,
@@ -91,12 +91,44 @@ impl Attempts {
     }
 }
 
+/// What is switched on and off together: one mitigation, or several joined by `+`.
+#[derive(Clone, Debug)]
+pub struct Tried {
+    /// Its id, or the ids joined by `+`.
+    pub id: String,
+    /// The titles.
+    pub title: String,
+    /// The sources that it addresses.
+    pub noise: Vec<SourcePattern>,
+}
+
+impl Tried {
+    /// The mitigations of a catalogue with these ids; the first id that is not in it is the error.
+    ///
+    /// # Errors
+    /// The id.
+    pub fn from_ids(catalogue: &Catalogue, joined: &str) -> Result<Self, String> {
+        let (mut titles, mut noise) = (Vec::new(), Vec::new());
+        for id in ids(joined) {
+            let mitigation = catalogue.get(id).ok_or_else(|| id.to_owned())?;
+            titles.push(mitigation.title.as_str());
+            noise.extend(mitigation.noise.iter().cloned());
+        }
+        Ok(Self { id: joined.to_owned(), title: titles.join("; "), noise })
+    }
+}
+
+/// The ids that are joined by `+`.
+pub fn ids(joined: &str) -> impl Iterator<Item = &str> {
+    joined.split('+')
+}
+
 impl Attempt {
     /// A mitigation that has nothing to switch on and off here.
-    pub fn not_tried(mitigation: &Mitigation, why: &str) -> Self {
+    pub fn not_tried(tried: &Tried, why: &str) -> Self {
         Self {
-            id: mitigation.id.clone(),
-            title: mitigation.title.clone(),
+            id: tried.id.clone(),
+            title: tried.title.clone(),
             not_tried: Some(why.to_owned()),
             verdict: None,
             trial: None,
@@ -113,7 +145,7 @@ impl Attempt {
 
     /// A mitigation that was tried, and the time that further pairs would take.
     pub fn tried(
-        mitigation: &Mitigation,
+        tried: &Tried,
         plan: &Plan,
         (trial, further): (Trial, Option<Nanos>),
         scale: Option<Scale>,
@@ -130,7 +162,7 @@ impl Attempt {
             lost_without: limits.lost_without,
             lost_with: limits.lost_with,
             not_tried: None,
-            ..Self::not_tried(mitigation, "")
+            ..Self::not_tried(tried, "")
         }
     }
 }

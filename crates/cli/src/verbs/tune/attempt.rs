@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use quell_analysis::trial::Verdict;
 use quell_node::machine::Cpus;
 use quell_recording::{Cpu, Nanos};
-use quell_request::tune::trial::{Attempt, Attempts};
+use quell_request::tune::trial::{Attempt, Attempts, Tried, ids};
 use quell_tune::Root;
 use quell_tune::audit::Audit;
 use quell_tune::catalogue::Catalogue;
@@ -30,8 +30,8 @@ pub fn run(args: &TuneTry, printer: Printer) -> anyhow::Result<Outcome> {
     check(args)?;
     let root = Root::system();
     let catalogue = catalogue_at(&args.site, &root)?;
-    if let Some(stranger) = args.ids.iter().find(|id| catalogue.get(id).is_none()) {
-        return Err(unknown(&catalogue, stranger));
+    if let Some(stranger) = args.ids.iter().find_map(|joined| Tried::from_ids(&catalogue, joined).err()) {
+        return Err(unknown(&catalogue, &stranger));
     }
     let mut tried = BTreeSet::new();
     let ids: Vec<&String> = args.ids.iter().filter(|id| tried.insert(*id)).collect();
@@ -54,8 +54,9 @@ pub fn run(args: &TuneTry, printer: Printer) -> anyhow::Result<Outcome> {
     let seed = args.seed;
     let mut attempts = Vec::new();
     let mut failed = None;
-    for (plan, cpus) in &plans {
-        match one(args, &root, &catalogue, plan, cpus, seed, printer) {
+    for (id, (plan, cpus)) in ids.into_iter().zip(&plans) {
+        let tried = Tried::from_ids(&catalogue, id).map_err(|stranger| unknown(&catalogue, &stranger))?;
+        match one(args, &root, &tried, plan, cpus, seed, printer) {
             Ok(attempt) => attempts.push(attempt),
             // Results of earlier mitigations are printed even after an error.
             Err(error) => {
@@ -91,9 +92,14 @@ fn check(args: &TuneTry) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The plan of one mitigation, and the CPUs to record.
-fn planned(args: &TuneTry, root: &Root, catalogue: &Catalogue, id: &str) -> anyhow::Result<(Plan, Vec<Cpu>)> {
-    let only = [id.to_owned()];
+/// The plan of mitigations that are joined by `+`, and the CPUs to record.
+fn planned(
+    args: &TuneTry,
+    root: &Root,
+    catalogue: &Catalogue,
+    joined: &str,
+) -> anyhow::Result<(Plan, Vec<Cpu>)> {
+    let only: Vec<String> = ids(joined).map(str::to_owned).collect();
     let audit = audited(root, catalogue, &options(&args.options), Some(&only))?;
     let cpus = match &args.watch {
         Some(list) => {
@@ -102,7 +108,7 @@ fn planned(args: &TuneTry, root: &Root, catalogue: &Catalogue, id: &str) -> anyh
         }
         None => watched(&audit)?,
     };
-    let choice = Choice { ids: only.to_vec(), persist: false };
+    let choice = Choice { ids: only, persist: false };
     Ok((plan(&audit, &choice).map_err(Usage)?, cpus))
 }
 
@@ -134,30 +140,25 @@ fn dry(args: &TuneTry, plans: &[(Plan, Vec<Cpu>)], printer: Printer) -> anyhow::
     Ok(Outcome::Done)
 }
 
-/// Tries one mitigation.
+/// Tries one mitigation, or several together.
 fn one(
     args: &TuneTry,
     root: &Root,
-    catalogue: &Catalogue,
+    tried: &Tried,
     plan: &Plan,
     cpus: &[Cpu],
     seed: u64,
     printer: Printer,
 ) -> anyhow::Result<Attempt> {
-    let id = plan.mitigations.first().map_or("", |one| one.id.as_str());
-    let mitigation = catalogue.get(id).ok_or_else(|| unknown(catalogue, id))?;
     if plan.writes.is_empty() {
         let why = plan.left.first().map_or("there is nothing to change here", |left| left.why.as_str());
-        return Ok(Attempt::not_tried(mitigation, why));
+        return Ok(Attempt::not_tried(tried, why));
     }
-    let rounds = Rounds { args, root, plan, patterns: &mitigation.noise, cpus, seed, printer };
+    let rounds = Rounds { args, root, plan, tried, cpus, seed, printer };
     let (sides, trial) = rounds.run()?;
     if sides.limits.not_taken.len() == plan.writes.len() {
         let why = sides.limits.not_taken.first().map_or("", |(_, why)| why.as_str());
-        return Ok(Attempt::not_tried(
-            mitigation,
-            &format!("the kernel accepted none of its settings: {why}"),
-        ));
+        return Ok(Attempt::not_tried(tried, &format!("the kernel accepted none of its settings: {why}")));
     }
     let further =
         trial.further_pairs.and_then(|pairs| sides.per_pair.checked_mul(u32::try_from(pairs).ok()?));
@@ -168,7 +169,11 @@ fn one(
     let kept = args.keep && trial.verdict == Verdict::Helps && lost == (0, 0);
     if kept {
         let applied = applied(root, plan, None, &|| false)?;
-        printer.status(&format!("{id} stays applied as {}", applied.id.as_deref().unwrap_or("what it was")));
+        printer.status(&format!(
+            "{} stays applied as {}",
+            tried.id,
+            applied.id.as_deref().unwrap_or("what it was")
+        ));
     }
-    Ok(Attempt { kept, ..Attempt::tried(mitigation, plan, (trial, further), scale, sides.limits) })
+    Ok(Attempt { kept, ..Attempt::tried(tried, plan, (trial, further), scale, sides.limits) })
 }

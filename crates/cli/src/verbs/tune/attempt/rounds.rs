@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use quell_analysis::trial::{Design, Round, Trial, Verdict, trial};
 use quell_node::probe::{self, Threshold};
-use quell_recording::{Cpu, Method, Nanos, Recording, SourcePattern};
-use quell_request::tune::trial::Limits;
+use quell_recording::{Cpu, Method, Nanos, Recording};
+use quell_request::tune::trial::{Limits, Tried};
 use quell_tune::Root;
 use quell_tune::keeper::Until;
 use quell_tune::place::started;
@@ -33,7 +33,7 @@ pub struct Rounds<'a> {
     pub args: &'a TuneTry,
     pub root: &'a Root,
     pub plan: &'a Plan,
-    pub patterns: &'a [SourcePattern],
+    pub tried: &'a Tried,
     pub cpus: &'a [Cpu],
     pub seed: u64,
     pub printer: Printer,
@@ -118,7 +118,7 @@ impl Rounds<'_> {
                     anyhow::bail!("interrupted after {pair} pairs; all settings are restored");
                 }
                 bar.reach((2 * (pair - first) + 1 + usize::from(with != with_first)) as u64);
-                rounds[usize::from(with)] = Some(Round::from_recording(&recording, self.patterns));
+                rounds[usize::from(with)] = Some(Round::from_recording(&recording, &self.tried.noise));
                 let kept = if with { &mut sides.with } else { &mut sides.without };
                 if kept.len() < MOST_KEPT {
                     kept.push(recording);
@@ -176,7 +176,7 @@ impl Rounds<'_> {
     ) -> anyhow::Result<Recording> {
         std::thread::sleep(Duration::from_nanos(self.args.settle.as_nanos()));
         let side = if with { "with" } else { "without" };
-        let id = self.plan.mitigations.first().map_or("", |one| one.id.as_str());
+        let id = &self.tried.id;
         let output: PathBuf = folder.join(id).join(format!("{:03}-{side}.quell", pair + 1));
         fs_err::create_dir_all(folder.join(id))?;
         let plan = probe::Plan {
