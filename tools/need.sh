@@ -23,6 +23,8 @@ has() {
         libelf-dev) cc -fsyntax-only -include gelf.h -x c /dev/null ;;
         debian-archive-keyring) test -e /usr/share/keyrings/debian-archive-keyring.gpg ;;
         dpkg-dev) command -v dpkg-deb ;;
+        busybox-static) command -v busybox ;;
+        e2fsprogs) PATH=$PATH:/usr/sbin command -v mkfs.ext4 ;;
         iproute2) command -v ip ;;
         lammps) command -v lmp || command -v lammps ;;
         libmpich-dev) mpicc.mpich -fsyntax-only -include mpi.h -x c /dev/null ;;
@@ -38,6 +40,7 @@ has() {
         python3) python3 -c 'import sys; sys.exit(sys.version_info < (3, 9))' ;;
         python3-otf2) /usr/bin/python3 -c 'import otf2' ;;
         python3-venv) python3 -c 'import ensurepip, venv' ;;
+        qemu-system-x86) command -v qemu-system-x86_64 ;;
         qemu-user-static) command -v qemu-aarch64-static ;;
         rt-tests) command -v oslat ;;
         slurm-wlm) PATH=$PATH:/usr/sbin command -v slurmd && command -v srun ;;
@@ -57,6 +60,9 @@ why() {
         debian-archive-keyring) echo "Debian's keys, to know its packages by" ;;
         debootstrap) echo "makes a Debian root of its own, to build for another architecture in" ;;
         dpkg-dev) echo "makes Debian packages" ;;
+        busybox-static) echo "the small system of the lab's virtual machines" ;;
+        cpio) echo "packs the first file system of a virtual machine" ;;
+        e2fsprogs) echo "makes the disks of virtual machines" ;;
         iproute2) echo "brings ip, to make hosts with a network of their own on one machine" ;;
         libelf-dev) echo "libelf's headers, for libbpf, which loads the eBPF programs" ;;
         libmpich-dev) echo "MPICH's mpicc, for the tests of benchmarks" ;;
@@ -74,6 +80,7 @@ why() {
         python3) echo "Python 3.9 or later, for the checks and the benchmarks" ;;
         python3-otf2) echo "writes archives in the tests, as others do" ;;
         python3-venv) echo "keeps the Python tools in .x/venv, apart from the system's" ;;
+        qemu-system-x86) echo "runs virtual machines with other kernels" ;;
         qemu-user-static) echo "runs programs of another architecture, to test what was built for it" ;;
         rt-tests) echo "brings oslat, to measure next to" ;;
         rustup) echo "installs the Rust toolchain" ;;

@@ -68,6 +68,7 @@ fn each(
 pub fn recover(root: &Root, by: &str) -> Result<Reverted, RevertError> {
     let Some(store) = Store::open_if_there(root)? else { return Ok(Reverted::default()) };
     let _lock = Lock::take(root)?;
+    store.remove_begun()?;
     let boot = boot_id(root);
     let mut ids = Vec::new();
     for id in store.ids()?.into_iter().rev() {

@@ -139,16 +139,25 @@ impl Store {
         }
     }
 
-    /// Creates a journal under a name that no one reads. Removes those that a crash left there: nothing was written to the machine yet.
+    /// Creates a journal under a name that no one reads, and removes those that a crash left there.
     ///
     /// # Errors
     /// The kernel's error.
     pub fn create(&self, id: &str) -> Result<File, StoreError> {
+        self.remove_begun()?;
+        self.open_file(id, BEGUN, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL)
+    }
+
+    /// Removes journals that a crash left before they had their names: nothing was written to the machine yet.
+    ///
+    /// # Errors
+    /// The kernel's error.
+    pub fn remove_begun(&self) -> Result<(), StoreError> {
         for old in self.names_in(self.folder.as_fd(), BEGUN)? {
             // It does no harm, so an error is ignored.
             let _ = fs::unlinkat(&self.folder, format!("{old}{BEGUN}"), AtFlags::empty());
         }
-        self.open_file(id, BEGUN, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL)
+        Ok(())
     }
 
     /// Gives a created journal its name, which is on disk when this returns.

@@ -27,6 +27,10 @@ function costTable(sources, scale) {
         .sort((a, b) => (b.part_percent ?? 0) - (a.part_percent ?? 0));
     const most = Math.max(...rows.map((row) => number(row.part_percent) ?? 0));
     const how = {
+        gain_percent: {
+            key: (row) => gainKey(row.gain_percent, row.gain_ci95_percent),
+            text: (row) => gainText(row.gain_percent, row.gain_ci95_percent),
+        },
         part_percent: { text: (row) => withThinBar(points(row.part_percent), row.part_percent, most) },
     };
     const beyond = scale.supported === false ? ", extrapolated" : "";
@@ -36,6 +40,22 @@ function costTable(sources, scale) {
         rows,
         how,
     );
+}
+
+/** Whether a gain is certainly one, or certainly none that counts. */
+function isResolved(interval) {
+    const NO_GAIN = 0.5;
+    const [low, high] = list(interval).map(number);
+    return low > 0 || high < NO_GAIN;
+}
+
+function gainText(gain, interval) {
+    return isResolved(interval) ? points(gain) : "not resolved";
+}
+
+/** Gains that are not resolved are sorted below all others. */
+function gainKey(gain, interval) {
+    return isResolved(interval) ? number(gain) : -Infinity;
 }
 
 /** A value above a thin bar, whose length is the value's fraction of the maximum. */

@@ -87,12 +87,6 @@ function remedyTable(weighed, scale) {
     const before = Math.max(...shown.map((one) => number(one.before_percent) ?? 0));
     const ends = shown.map((one) => number(list(one.after_ci95_percent)[1]) ?? 0);
     const most = Math.max(before, Math.min(1.3 * before, Math.max(...ends)));
-    const effect = (head, field, hint) => ({
-        head,
-        hint,
-        key: (one) => number(effectAt(one, scale)[field]),
-        text: (one) => points(effectAt(one, scale)[field]),
-    });
     const columns = [
         remedyColumn((one) => one.why),
         {
@@ -117,13 +111,10 @@ function remedyTable(weighed, scale) {
                   },
               ]
             : []),
-        effect("Now, %", "before_percent", "The present slowdown, on all CPUs"),
         {
-            ...effect(
-                "Left, %",
-                "after_percent",
-                "Without all noise that it addresses; below it the 95 % interval",
-            ),
+            head: "Left, %",
+            hint: "Without all noise that it addresses; below it the 95 % interval",
+            key: (one) => number(effectAt(one, scale).after_percent),
             text: (one) => {
                 const between = pointsBetween(effectAt(one, scale).after_ci95_percent);
                 const beneath =
@@ -147,32 +138,28 @@ function remedyTable(weighed, scale) {
         },
     ];
     const made = table(
-        `The slowdown that would remain ${atRanks(scale)}, if a mitigation removes all the noise that it addresses, which is the best case. Whether it is worth it is judged ${scale.at > 0 ? "at the last scale" : "there"}.`,
+        `The slowdown that would remain ${atRanks(scale)} of ${points(before)} %, if a mitigation removes all the noise that it addresses, which is the best case. Whether it is worth it is judged ${scale.at > 0 ? "at the last scale" : "there"}.`,
         columns,
         weighed,
     );
     return asCards(made, columns);
 }
 
-/** The gain, unless it may be none or may be one that counts. */
+/** The gain, with its interval below it. */
 function effectGain(scale) {
-    const NO_GAIN = 0.5;
-    const resolved = (one) => {
-        const [low, high] = list(effectAt(one, scale).gain_ci95_percent).map(number);
-        return low > 0 || high < NO_GAIN;
+    const of = (one) => {
+        const effect = effectAt(one, scale);
+        return [effect.gain_percent, effect.gain_ci95_percent];
     };
     return {
         head: "Gain, points",
         hint: "How much less the slowdown would be; below it the 95 % interval",
-        key: (one) => (resolved(one) ? number(effectAt(one, scale).gain_percent) : -1),
+        key: (one) => gainKey(...of(one)),
         text: (one) => {
-            const between = pointsBetween(effectAt(one, scale).gain_ci95_percent);
-            return element(
-                "span",
-                {},
-                resolved(one) ? points(effectAt(one, scale).gain_percent) : "not resolved",
-                between === NOTHING ? null : element("span", { class: "beneath" }, ` (${between})`),
-            );
+            const between = pointsBetween(of(one)[1]);
+            const beneath =
+                between === NOTHING ? null : element("span", { class: "beneath" }, ` (${between})`);
+            return element("span", {}, gainText(...of(one)), beneath);
         },
     };
 }
