@@ -26,7 +26,7 @@ KERNEL = "linux-image-cloud-amd64"
 MODULES = ["virtio_ring", "virtio", "virtio_pci_modern_dev", "virtio_pci_legacy_dev", "virtio_pci", "virtio_blk"]
 # What a line of a guest's console begins with that is for this program.
 MARK = "LAB: "
-# A guest that prints nothing for so many seconds hangs.
+# A guest that prints nothing for this long hangs, in seconds.
 SILENT = 120
 
 

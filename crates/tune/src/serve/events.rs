@@ -25,7 +25,7 @@ impl Events {
         Self(socket.ok().filter(|socket| bind(socket, &SocketAddrNetlink::new(0, 1)).is_ok()))
     }
 
-    /// Waits for a message, at most so long. A signal ends the wait. Returns the names of the devices that came, went or changed, such as
+    /// Waits for a message, at most this long. A signal ends the wait. Returns the names of the devices that came, went or changed, such as
     /// `cpu3`.
     pub fn wait(&self, timeout: Duration) -> Vec<String> {
         let end = Instant::now() + timeout;
