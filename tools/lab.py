@@ -171,7 +171,8 @@ def power(given: argparse.Namespace, folder: Path, made: Kernel) -> int:
     disk(folder, given.quell, "power.sh")
     before: list[str] | None = None
     cuts = wrong = 0
-    what, step = "apply", 0
+    # At step 0 nothing is applied: it makes the plan.
+    what, step = given.first, 0
     while True:
         guest = Guest(folder, made, given.accelerator, f"lab.what={what} lab.step={step}")
         state = [line for line in guest.until("READY") if line.startswith(("IMAGE", "OPEN"))]
@@ -205,6 +206,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("scenario", choices=sorted(SCENARIOS))
     parser.add_argument("--quell", type=Path, default=HERE / "target" / "debug" / "quell")
+    parser.add_argument("--first", choices=["apply", "revert"], default="apply", help="where `power` begins")
     parser.add_argument("--accelerator", default="tcg,thread=multi", help="QEMU's -accel; kvm where that works")
     given = parser.parse_args()
     if not given.quell.exists():

@@ -273,6 +273,11 @@ struct Run<'a> {
 
 impl Run<'_> {
     fn run(&mut self, writes: &Due<'_>, applying: &Applying<'_>, id: &str) -> Result<(), String> {
+        // First, so that they revert what is written if this process is killed.
+        for keeper in &applying.keepers {
+            self.log(&Record::Keeper(keeper.clone()))?;
+            self.applied.keepers.push(keeper.clone());
+        }
         let mut held = Vec::new();
         for (n, (write, place)) in writes.iter().enumerate() {
             if (applying.stopped)() {
@@ -288,10 +293,6 @@ impl Run<'_> {
         }
         if !held.is_empty() || applying.until.is_some() {
             self.keep(&held, applying, id)?;
-        }
-        for keeper in &applying.keepers {
-            self.log(&Record::Keeper(keeper.clone()))?;
-            self.applied.keepers.push(keeper.clone());
         }
         if (applying.stopped)() {
             return Err("it was interrupted".into());

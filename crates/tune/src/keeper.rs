@@ -20,7 +20,7 @@ use super::catalogue::Held;
 use super::journal::{KeeperRecord, Transaction};
 use super::keeper_process::{Followed, follow};
 use super::place::{self, PlaceError};
-use super::revert::{Foreign, RevertError, revert};
+use super::revert::revert_together;
 use super::root::Root;
 use super::store::Store;
 
@@ -246,22 +246,16 @@ fn give_back(request: &Request, why: &str) -> Result<(), String> {
     let root = Root::at(&request.root).map_err(|e| e.to_string())?;
     let me = myself(request.until.as_ref());
     let mut ids = kept_by(&root, &me);
-    ids.insert(0, request.id.clone());
-    ids.dedup();
-    ids.reverse();
+    ids.push(request.id.clone());
     loop {
-        ids.retain(|id| match revert(&root, Some(id), Foreign::Keep, why) {
-            Ok(reverted) => reverted.has_failed(),
-            Err(error) => !matches!(error, RevertError::Unknown(_)),
-        });
-        if ids.is_empty() {
-            return Ok(());
+        match revert_together(&root, &ids, why) {
+            Ok(reverted) if !reverted.has_failed() => return Ok(()),
+            Ok(_) | Err(_) => std::thread::sleep(RETRY),
         }
-        std::thread::sleep(RETRY);
     }
 }
 
-/// The open transactions of a keeper, oldest first.
+/// The open transactions of a keeper.
 fn kept_by(root: &Root, keeper: &KeeperRecord) -> Vec<String> {
     let Ok(Some(store)) = Store::open_if_there(root) else { return Vec::new() };
     let is_kept = |id: &String| {

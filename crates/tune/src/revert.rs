@@ -46,6 +46,29 @@ pub fn revert(root: &Root, id: Option<&str>, foreign: Foreign, by: &str) -> Resu
     each(root, &store, &ids, foreign, by)
 }
 
+/// Reverts the open ones of these transactions, newest first. One that another transaction overlaps waits for that one: it is reported last, as
+/// an error, after the others are reverted.
+///
+/// # Errors
+/// As [`revert`], without ids that are not open.
+pub fn revert_together(root: &Root, ids: &[String], by: &str) -> Result<Reverted, RevertError> {
+    let Some(store) = Store::open_if_there(root)? else { return Ok(Reverted::default()) };
+    let _lock = Lock::take(root)?;
+    let mut open = store.ids()?;
+    open.reverse();
+    let (mut all, mut waits) = (Reverted::default(), None);
+    for id in open.iter().filter(|id| ids.contains(id)) {
+        let others: Vec<String> =
+            open.iter().filter(|one| *one == id || !ids.contains(one)).cloned().collect();
+        match refuse_below(&store, &others, id) {
+            Ok(()) => all.extend(revert_one(root, &store, id, Foreign::Keep, by)?),
+            Err(error @ RevertError::Below { .. }) => waits = Some(error),
+            Err(error) => return Err(error),
+        }
+    }
+    waits.map_or(Ok(all), Err)
+}
+
 fn each(
     root: &Root,
     store: &Store,
@@ -255,9 +278,19 @@ impl Run<'_> {
         // first. After a reboot their pids belong to other processes.
         let keepers = self.transaction.keepers.iter().rev().filter(|_| !self.rebooted);
         keepers.filter(|keeper| !self.needed.contains(keeper)).for_each(keeper_process::stop);
+        let is_me = |keeper: &&KeeperRecord| keeper.pid == std::process::id();
+        let mine = self.transaction.keepers.iter().any(|keeper| is_me(&keeper));
+        let holds = |keeper: &KeeperRecord| self.needed.contains(keeper) && keeper_process::lives(keeper);
+        let is_held = !mine && !self.rebooted && self.transaction.keepers.iter().any(holds);
         for entry in held {
-            let outcome = if self.rebooted { Outcome::Rebooted } else { Outcome::Restored };
-            self.close(entry, How::Closed(outcome));
+            let how = match (self.rebooted, is_held) {
+                (true, _) => How::Closed(Outcome::Rebooted),
+                (false, true) => {
+                    How::Failed("its keeper is needed by a later transaction: revert that first".into())
+                }
+                (false, false) => How::Closed(Outcome::Restored),
+            };
+            self.close(entry, how);
         }
     }
 

@@ -5,17 +5,18 @@
 
 mod events;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-pub use self::events::Events;
+pub use self::events::{Device, Events};
 use super::apply::{Applied, ApplyError, Applying, apply};
-use super::journal::KeeperRecord;
+use super::journal::{KeeperRecord, Transaction};
 use super::keeper::Until;
-use super::place::{Place, PlaceError};
+use super::place::Place;
 use super::plan::{Plan, Write};
-use super::revert::{Foreign, RevertError, Reverted, revert};
+use super::revert::{RevertError, Reverted, revert_together};
 use super::root::Root;
+use super::store::{Lock, Store, StoreError};
 
 /// What one service has applied.
 #[derive(Debug)]
@@ -29,12 +30,15 @@ pub struct Served<'a> {
     ours: BTreeMap<Place, Ours>,
 }
 
-/// A place of the service.
+/// A place that the service has written, or could not write.
 #[derive(Debug)]
 struct Ours {
+    /// Its value since.
     value: String,
-    /// The value of another program that was reported.
-    foreign: Option<String>,
+    /// What was to be written.
+    wanted: String,
+    /// Whether another program has changed it, so that it is left alone for as long as it exists.
+    foreign: bool,
     /// Whether a device or CPU of it has come or gone since the last look, so that the kernel itself may have changed it.
     disturbed: bool,
 }
@@ -58,9 +62,13 @@ impl<'a> Served<'a> {
     }
 
     /// Compares a new plan with what was written: a place that another program has changed since is left to it.
-    pub fn look(&mut self, plan: &Plan) -> Look {
+    ///
+    /// # Errors
+    /// The journals cannot be read.
+    pub fn look(&mut self, plan: &Plan) -> Result<Look, StoreError> {
         let is_gone = |place: &Place| place.read(self.root).is_err_and(|trouble| trouble.is_absence());
         self.ours.retain(|place, _| matches!(place, Place::Held { .. }) || !is_gone(place));
+        let open = self.open_places()?;
         let (mut writes, mut again, mut foreign) = (Vec::new(), Vec::new(), Vec::new());
         for write in &plan.writes {
             let Some(ours) = self.ours.get_mut(&write.place) else {
@@ -69,15 +77,20 @@ impl<'a> Served<'a> {
             };
             let is_ours = write.place.same(&write.old, &ours.value);
             let by_kernel = ours.disturbed || write.place.has_lost_cpus(&write.old, &ours.value);
+            let same_plan = write.place.same(&write.new, &ours.wanted);
             match write.place {
                 // A keeper holds it, which an audit cannot see.
                 Place::Held { .. } => {}
-                _ if by_kernel && write.place.same(&write.new, &ours.value) => again.push(write.clone()),
+                _ if ours.foreign => {}
+                // The user has reverted it, or it could not be written.
+                _ if !open.contains(&write.place) => {}
+                _ if by_kernel && same_plan => again.push(write.clone()),
+                // The kernel refused it before.
+                _ if is_ours && same_plan => {}
                 // The plan wants another value now, as after a CPU has gone.
                 _ if is_ours || by_kernel => writes.push(write.clone()),
-                _ if ours.foreign.as_ref() == Some(&write.old) => {}
                 _ => {
-                    ours.foreign = Some(write.old.clone());
+                    ours.foreign = true;
                     foreign.push((write.place.clone(), write.old.clone()));
                 }
             }
@@ -85,15 +98,31 @@ impl<'a> Served<'a> {
         self.ours.values_mut().for_each(|ours| ours.disturbed = false);
         let mut due = Plan { writes, ..plan.clone() };
         due.hash = due.hash_of();
-        Look { due, again, foreign }
+        Ok(Look { due, again, foreign })
     }
 
-    /// Makes a write again. The journal has the original of its place already.
+    /// The places of its open transactions that are not reverted.
+    fn open_places(&self) -> Result<BTreeSet<Place>, StoreError> {
+        let mut places = BTreeSet::new();
+        let Some(store) = Store::open_if_there(self.root)? else { return Ok(places) };
+        for id in &self.transactions {
+            let Some(bytes) = store.read_if_there(id)? else { continue };
+            let entries = Transaction::read(id, &bytes).entries.into_iter();
+            places.extend(entries.filter(|entry| entry.closed.is_none()).map(|entry| entry.intent.place));
+        }
+        Ok(places)
+    }
+
+    /// Makes a write again, if its place is still in an open transaction: the journal has its original.
     ///
     /// # Errors
-    /// See [`PlaceError`].
-    pub fn write_again(&self, write: &Write) -> Result<(), PlaceError> {
-        write.place.write(self.root, &write.new)
+    /// The lock's, and those of the place.
+    pub fn write_again(&self, write: &Write) -> Result<(), String> {
+        let _lock = Lock::take(self.root).map_err(|e| e.to_string())?;
+        if !self.open_places().map_err(|e| e.to_string())?.contains(&write.place) {
+            return Ok(());
+        }
+        write.place.write(self.root, &write.new).map_err(|trouble| trouble.to_string())
     }
 
     /// Applies what is due of a plan.
@@ -101,6 +130,9 @@ impl<'a> Served<'a> {
     /// # Errors
     /// See [`ApplyError`]. Writes of a plan that failed are not tried again.
     pub fn apply(&mut self, due: &Plan, stopped: &dyn Fn() -> bool) -> Result<Applied, ApplyError> {
+        if self.is_unguarded() {
+            self.keepers.clear();
+        }
         let until = self.keepers.is_empty().then(|| self.until.clone());
         let applying =
             Applying { program: self.program.clone(), until, keepers: self.keepers.clone(), stopped };
@@ -108,7 +140,8 @@ impl<'a> Served<'a> {
         if matches!(applied, Ok(_) | Err(ApplyError::Failed { .. })) {
             for write in &due.writes {
                 let value = write.place.read(self.root).unwrap_or_else(|_| write.new.clone());
-                self.ours.insert(write.place.clone(), Ours { value, foreign: None, disturbed: false });
+                let ours = Ours { value, wanted: write.new.clone(), foreign: false, disturbed: false };
+                self.ours.insert(write.place.clone(), ours);
             }
         }
         let applied = applied?;
@@ -124,16 +157,11 @@ impl<'a> Served<'a> {
         !self.transactions.is_empty()
     }
 
-    /// Notes that a device or CPU has come or gone, by its folder's name, such as `cpu3`: its places have values of their own now, and with
-    /// a CPU the kernel changes sets of CPUs.
-    pub fn disturb(&mut self, device: &str) {
-        let is_cpu = device.strip_prefix("cpu").is_some_and(|number| number.parse::<u32>().is_ok());
+    /// Notes that a device or CPU has come or gone: its places have values of their own now, and with a CPU the kernel changes sets of CPUs.
+    pub fn disturb(&mut self, device: &Device) {
         for (place, ours) in &mut self.ours {
-            let of_device = match place {
-                Place::File { path } => path.split('/').any(|part| part == device),
-                _ => false,
-            };
-            ours.disturbed |= of_device || is_cpu && place.cpus(&ours.value).is_some();
+            let of_device = matches!(place, Place::File { path } if device.has(path));
+            ours.disturbed |= of_device || device.is_cpu() && place.cpus(&ours.value).is_some();
         }
     }
 
@@ -147,15 +175,6 @@ impl<'a> Served<'a> {
     /// # Errors
     /// See [`RevertError`]; what could not be reverted stays in its journal.
     pub fn end(&self) -> Result<Reverted, RevertError> {
-        let mut all = Reverted::default();
-        for id in self.transactions.iter().rev() {
-            match revert(self.root, Some(id), Foreign::Keep, "the end of its service") {
-                Ok(one) => all.extend(one),
-                // The user has reverted it.
-                Err(RevertError::Unknown(_)) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(all)
+        revert_together(self.root, &self.transactions, "the end of its service")
     }
 }

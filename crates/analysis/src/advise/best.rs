@@ -45,7 +45,11 @@ pub(super) fn best(
         }
         let moves = picked.iter().chain([&one]).any(|one| one.moves);
         let side = if moves { leaving.unwrap_or(base) } else { base };
-        let ran = side.without(&joined(&picked, one, side, candidates))?;
+        let ran = match side.without(&joined(&picked, one, side, candidates)) {
+            // As for a proposal: the larger share of work may exceed what can be simulated.
+            Err(_) if moves => continue,
+            other => other?,
+        };
         if is_worth_adding(&so_far, &ran) {
             (so_far, picked) = (ran, picked.into_iter().chain([one]).collect());
         }

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::base::share;
-use crate::predict::{JobNoise, Options, PredictError};
+use crate::predict::{JobNoise, Options, PredictError, Sample};
 use crate::whatif::{AttributedNoise, Job, Kind, Ran};
 
 /// Which numbers of CPUs to consider.
@@ -105,8 +105,9 @@ pub(super) fn leave(
     let mut choices = Vec::new();
     for &left in leaving.counts.iter().filter(|left| (1..cpus).contains(*left)) {
         let place = (per_node, cpus - left, left);
-        let as_is = times(nodes, options, &all, place, false)?;
-        let moved = times(nodes, options, &all, place, true)?;
+        let silent: Vec<f64> = full.iter().map(|&at| whole.samples[at].silent_ns).collect();
+        let as_is = times(nodes, options, (&all, &silent), place, false)?;
+        let moved = times(nodes, options, (&all, &silent), place, true)?;
         let scale = |at: usize| LeaveScale {
             ranks: all[at],
             ranks_left: share(all[at], per_node, cpus - left).ranks,
@@ -134,11 +135,12 @@ pub(super) fn leave(
     Ok(Some(Leave { cpus, ranks_per_node: per_node, choices, best }))
 }
 
-/// The time of a phase at each number of ranks, in percent of the quantum, for `(ranks per node, CPUs for them, CPUs left)`.
+/// The time of a phase at each number of ranks, in percent of the time without noise of the job that leaves none, for `(ranks per node, CPUs
+/// for them, CPUs left)`.
 fn times(
     nodes: &[AttributedNoise],
     options: &Options,
-    ranks: &[u64],
+    (ranks, silent_ns): (&[u64], &[f64]),
     (per_node, room, left): (u64, u64, u64),
     moved: bool,
 ) -> Result<Vec<f64>, PredictError> {
@@ -163,7 +165,8 @@ fn times(
         ..options.clone()
     });
     let ran = job.run(JobNoise::from_nodes(&noise))?;
-    Ok(ran.costs.iter().map(|cost| share.work * (100.0 + cost.slowdown_percent)).collect())
+    let percent = |(sample, silent): (Sample, &f64)| 100.0 + sample.against(*silent).slowdown_percent();
+    Ok(ran.samples.into_iter().zip(silent_ns).map(percent).collect())
 }
 
 /// The CPUs that the job keeps, if all nodes have the same.

@@ -129,7 +129,12 @@ pub(super) fn proposals(
         if !(can && counts) {
             continue;
         }
-        let effects = side.effects(&side.without(chosen)?);
+        let ran = match side.without(chosen) {
+            // The larger share of work per rank may exceed what can be simulated; the rest of the advice still holds.
+            Err(_) if *moves => continue,
+            other => other?,
+        };
+        let effects = side.effects(&ran);
         proposal.worth_it = effects.last().is_some_and(Effect::is_worth_it);
         proposal.effects = Some(effects);
         predicted += 1;

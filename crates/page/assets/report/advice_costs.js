@@ -28,8 +28,8 @@ function costTable(sources, scale) {
     const most = Math.max(...rows.map((row) => number(row.part_percent) ?? 0));
     const how = {
         gain_percent: {
-            key: (row) => gainKey(row.gain_percent, row.gain_ci95_percent),
-            text: (row) => gainText(row.gain_percent, row.gain_ci95_percent),
+            key: (row) => gainOrder(row.gain_percent, row.gain_ci95_percent),
+            text: (row) => gainOrUnresolved(row.gain_percent, row.gain_ci95_percent),
         },
         part_percent: { text: (row) => withThinBar(points(row.part_percent), row.part_percent, most) },
     };
@@ -49,12 +49,12 @@ function isResolved(interval) {
     return low > 0 || high < NO_GAIN;
 }
 
-function gainText(gain, interval) {
+function gainOrUnresolved(gain, interval) {
     return isResolved(interval) ? points(gain) : "not resolved";
 }
 
 /** Gains that are not resolved are sorted below all others. */
-function gainKey(gain, interval) {
+function gainOrder(gain, interval) {
     return isResolved(interval) ? number(gain) : -Infinity;
 }
 

@@ -154,12 +154,12 @@ function effectGain(scale) {
     return {
         head: "Gain, points",
         hint: "How much less the slowdown would be; below it the 95 % interval",
-        key: (one) => gainKey(...of(one)),
+        key: (one) => gainOrder(...of(one)),
         text: (one) => {
             const between = pointsBetween(of(one)[1]);
             const beneath =
                 between === NOTHING ? null : element("span", { class: "beneath" }, ` (${between})`);
-            return element("span", {}, gainText(...of(one)), beneath);
+            return element("span", {}, gainOrUnresolved(...of(one)), beneath);
         },
     };
 }

@@ -9,10 +9,12 @@ use quell_tune::guard::{Allowed, refusals};
 use quell_tune::keeper::Until;
 use quell_tune::place::started;
 use quell_tune::plan::Plan;
-use quell_tune::revert::recover;
+use quell_tune::revert::{RevertError, recover};
 use quell_tune::serve::{Events, Look, Served};
+use quell_tune::store::StoreError;
 use sd_notify::NotifyState;
 
+use super::apply::TIMEOUT;
 use super::plan::{Wanted, planned};
 use super::{allowed, may_write, need_root, program, revert};
 use crate::args::TuneServe;
@@ -49,7 +51,7 @@ pub fn run(args: &TuneServe, printer: Printer) -> anyhow::Result<Outcome> {
     let signals = Signals::catch()?;
     let stopped = || signals.stopped();
     // What an earlier service left, if it and its keepers were killed.
-    let left = recover(&root, "the next service")?;
+    let left = patiently(is_locked, || recover(&root, "the next service"))?;
     if !left.ids.is_empty() {
         printer.status(revert::text(&left).trim_end());
     }
@@ -65,7 +67,13 @@ pub fn run(args: &TuneServe, printer: Printer) -> anyhow::Result<Outcome> {
     if root.is_system() {
         leave_compute_cpus(&first, printer);
     }
-    service.apply(&first, &stopped)?;
+    // While a machine boots, others change what was planned.
+    let passes = |error: &anyhow::Error| match error.downcast_ref::<ApplyError>() {
+        Some(ApplyError::Stale(_)) => true,
+        Some(ApplyError::Store(error)) => matches!(error, StoreError::Locked(_)),
+        _ => false,
+    };
+    patiently(passes, || service.apply(&plan(args, &root)?, &stopped))?;
     report(&[NotifyState::Ready, NotifyState::Status(&format!("{} is applied", args.profile))]);
     let every = Duration::from_nanos(args.every.as_nanos());
     while !stopped() {
@@ -82,9 +90,24 @@ pub fn run(args: &TuneServe, printer: Printer) -> anyhow::Result<Outcome> {
         }
     }
     report(&[NotifyState::Stopping]);
-    let reverted = service.served.end()?;
+    let reverted = patiently(is_locked, || service.served.end())?;
     printer.status(revert::text(&reverted).trim_end());
     revert::outcome(&reverted)
+}
+
+/// Tries again for as long as an error passes.
+fn patiently<T, E>(passes: impl Fn(&E) -> bool, mut act: impl FnMut() -> Result<T, E>) -> Result<T, E> {
+    let end = Instant::now() + TIMEOUT;
+    loop {
+        match act() {
+            Err(error) if passes(&error) && Instant::now() < end => std::thread::sleep(STEP),
+            other => return other,
+        }
+    }
+}
+
+fn is_locked(error: &RevertError) -> bool {
+    matches!(error, RevertError::Store(StoreError::Locked(_)))
 }
 
 fn plan(args: &TuneServe, root: &Root) -> anyhow::Result<Plan> {
@@ -118,7 +141,7 @@ impl Service<'_> {
     }
 
     fn apply(&mut self, plan: &Plan, stopped: &dyn Fn() -> bool) -> anyhow::Result<()> {
-        let Look { due, again, foreign } = self.served.look(plan);
+        let Look { due, again, foreign } = self.served.look(plan)?;
         for write in &again {
             match self.served.write_again(write) {
                 Ok(()) => self.printer.status(&format!("{} is set again", write.place)),

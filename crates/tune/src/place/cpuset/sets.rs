@@ -3,7 +3,7 @@
 //! According to cpuset(7), disabling load balancing in a set has an effect only if the root set has it disabled too: the set's CPUs are a
 //! subset of the root's, across which the scheduler would balance. A shield disables both, and leaves it enabled in `quell-system`.
 
-use quell_recording::format_cpu_list;
+use quell_recording::{format_cpu_list, parse_cpu_list};
 
 use super::super::PlaceError;
 use super::groups::{self, Kind, get, put};
@@ -89,16 +89,18 @@ pub fn make_at(root: &Root, top: &str, what: CpusetKind, parts: &Parts) -> Resul
     })
 }
 
-/// Checks that no one else uses a set of that name: it does not exist, has no CPUs yet (quell was killed), or has exactly these.
+/// Checks that no one else uses a set of that name: it does not exist, has no CPUs yet (quell was killed), or has some of these (others went
+/// offline and came back).
 fn free(root: &Root, set: &str, cpus: Option<&str>) -> Result<(), PlaceError> {
     if !root.has(set) || !root.has(&format!("{set}/cpuset.cpus")) {
         return Ok(());
     }
-    let now = format_cpu_list(&list(root, &format!("{set}/cpuset.cpus"))?);
-    if now.is_empty() || Some(now.as_str()) == cpus {
+    let now = list(root, &format!("{set}/cpuset.cpus"))?;
+    let wanted = cpus.map_or_else(Vec::new, |cpus| parse_cpu_list(cpus).unwrap_or_default());
+    if now.iter().all(|cpu| wanted.contains(cpu)) {
         return Ok(());
     }
-    Err(PlaceError::Busy(format!("{set} exists already, with CPUs {now}")))
+    Err(PlaceError::Busy(format!("{set} exists already, with CPUs {}", format_cpu_list(&now))))
 }
 
 fn make_set(root: &Root, set: &str, cpus: &Option<String>, parts: &Parts) -> Result<(), PlaceError> {
