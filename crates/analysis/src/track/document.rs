@@ -269,7 +269,13 @@ fn mean_time_in<R: Run + ?Sized, W: Watch + ?Sized>(
     is_one: fn(CallKind) -> bool,
 ) -> i64 {
     let of_kind = engine.paths.all.iter().filter(|path| is_one(engine.events.kind(path.region)));
-    of_kind.map(|path| path.time).sum::<i64>() / (ranks.max(1) as i64)
+    mean_of(of_kind.map(|path| path.time), ranks)
+}
+
+/// The mean over ranks of times whose sum no 64 bits may hold.
+fn mean_of(times: impl Iterator<Item = i64>, ranks: usize) -> i64 {
+    let mean = times.map(i128::from).sum::<i128>() / ranks.max(1) as i128;
+    i64::try_from(mean).unwrap_or(i64::MAX)
 }
 
 fn unknown_waits<R: Run + ?Sized, W: Watch + ?Sized>(engine: &Engine<'_, R, W>) -> Vec<UnknownWait> {

@@ -1,4 +1,4 @@
-use super::{most, nested, ratio};
+use super::{mean_of, most, nested, ratio};
 
 #[test]
 fn regions_are_named_from_the_outermost() {
@@ -21,4 +21,11 @@ fn there_is_no_share_in_nothing() {
     assert_eq!(ratio(1, 4), Some(0.25));
     assert_eq!(ratio(1, 1), Some(1.0));
     assert_eq!([ratio(0, 0), ratio(1, -1)], [None, None]);
+}
+
+#[test]
+fn a_mean_of_the_longest_times_is_one_of_them() {
+    assert_eq!(mean_of([i64::MAX; 3].into_iter(), 3), i64::MAX);
+    assert_eq!(mean_of([i64::MAX; 3].into_iter(), 1), i64::MAX);
+    assert_eq!(mean_of([10, 20].into_iter(), 0), 30);
 }
