@@ -98,12 +98,12 @@ impl Device {
     /// Whether a file is one of its own.
     pub(super) fn has(&self, file: &str) -> bool {
         let name = self.path.rsplit('/').next().unwrap_or_default();
-        let of_class = format!("/sys/class/{}/{name}/", self.subsystem);
-        let folders = [format!("/sys{}/", self.path), of_class, format!("/sys/block/{name}/")];
-        folders.iter().enumerate().any(|(at, folder)| {
-            let is_kind = at != 2 || self.subsystem == "block";
-            is_kind && file.starts_with(folder.as_str())
-        })
+        // Links to the device, by class.
+        let link = match self.subsystem.as_str() {
+            "block" => format!("/sys/block/{name}/"),
+            class => format!("/sys/class/{class}/{name}/"),
+        };
+        file.starts_with(&link) || file.starts_with(&format!("/sys{}/", self.path))
     }
 }
 

@@ -63,7 +63,6 @@ pub fn run(args: &TuneServe, printer: Printer) -> anyhow::Result<Outcome> {
     let mut service = Service { args, root: &root, served, printer, problem: None };
     // Changes from here on are seen.
     let events = Events::listen();
-    let first = plan(args, &root)?;
     if root.is_system() {
         leave_compute_cpus(&first, printer);
     }
