@@ -47,8 +47,13 @@ unsafe impl GlobalAlloc for Noted {
     }
 }
 
+/// Rust's runtime allocates before `main`, so the handler stands before that.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static BEFORE_MAIN: extern "C" fn() = report_failures;
+
 /// From now on, the program ends with a line that names the reason where an allocation fails. Any other abort stays an abort.
-pub fn report_failures() {
+extern "C" fn report_failures() {
     extern "C" fn aborts(_: libc::c_int) {
         const LINE: &[u8] =
             b"error: there is not enough memory: give quell more (ulimit -v, the job's limit), or less to do at a time\n";

@@ -6,6 +6,7 @@ use libbpf_rs::ReferencesType as _;
 use libbpf_rs::btf::types::{FuncProto, Ptr, Struct, Typedef};
 use libbpf_rs::{Btf, OpenProgramMut};
 
+use crate::error::KernelError;
 use missed::MISSED;
 
 /// The hook of a program, from its section: kind and name.
@@ -31,6 +32,21 @@ pub(crate) fn switch_tells_state(kernel: &Btf<'_>) -> bool {
     prototype.is_some_and(|prototype| prototype.iter().count() >= 5)
 }
 
+/// Whether the kernel has a tracepoint of this name.
+fn exists(kernel: &Btf<'_>, name: &str) -> bool {
+    kernel.type_by_name::<Typedef<'_>>(&format!("btf_trace_{name}")).is_some()
+}
+
+/// The hooks that this kernel lacks, each with what is missed without it: `HOOK: LOSS`. Needs no privilege.
+///
+/// # Errors
+/// [`KernelError::NoTypes`] where the kernel has no type information.
+pub fn missing_hooks() -> Result<Vec<String>, KernelError> {
+    let kernel = Btf::from_vmlinux().map_err(|_| KernelError::NoTypes)?;
+    let missing = MISSED.iter().filter(|(hook, _)| !exists(&kernel, hook));
+    Ok(missing.map(|(hook, loss)| format!("{hook}: {loss}")).collect())
+}
+
 /// Disables every program whose hook this kernel lacks or that is not wanted; returns what is missing from the data without it.
 pub(crate) fn choose<'a>(
     kernel: &Btf<'_>,
@@ -42,7 +58,7 @@ pub(crate) fn choose<'a>(
         let section = program.section().to_string_lossy().into_owned();
         let (kind, name) = place(&section);
         let exists = match kind {
-            "tp_btf" | "raw_tp" => kernel.type_by_name::<Typedef<'_>>(&format!("btf_trace_{name}")).is_some(),
+            "tp_btf" | "raw_tp" => self::exists(kernel, name),
             _ => true,
         };
         let wanted = wanted(name);

@@ -23,6 +23,7 @@ mod translate;
 
 pub use cost::{Cost, count_cost};
 pub use error::KernelError;
+pub use hooks::missing_hooks;
 pub use recorder::{Drained, Plan, Recorder};
 
 /// What the build generates from `src/bpf/recorder.bpf.c`: its maps, programs and types.

@@ -120,17 +120,22 @@ impl Root {
         let inside = self.inside(path)?;
         let mut file = fs::OpenOptions::new()
             .write(true)
-            .truncate(!self.is_system())
             .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC)
             .open(inside)?;
-        let written = file.write(text.as_bytes())?;
-        if written != text.len() {
+        let mut bytes = text.as_bytes().to_vec();
+        // In a copy, a write that fails leaves the old value too, as in the kernel: it is overwritten, and the rest is cut off afterwards.
+        if !self.is_system() {
+            let old = file.metadata()?.len().min(LONGEST) as usize;
+            bytes.resize(old.max(text.len()), b'\n');
+        }
+        let written = file.write(&bytes)?;
+        if written != bytes.len() {
             return Err(io::Error::new(
                 io::ErrorKind::WriteZero,
-                format!("{path} took {written} of {} bytes", text.len()),
+                format!("{path} took {written} of {} bytes", bytes.len()),
             ));
         }
-        Ok(())
+        if self.is_system() { Ok(()) } else { file.set_len(text.len() as u64) }
     }
 
     /// Whether a path exists.

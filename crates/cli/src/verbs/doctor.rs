@@ -37,6 +37,10 @@ struct Check {
 /// Checks the machine. A missing capability is a finding, not a failure.
 pub fn run(args: &Doctor, printer: Printer) -> anyhow::Result<Outcome> {
     let mut findings = doctor::examine();
+    if let Some(hooks) = hooks() {
+        let after = findings.iter().position(|finding| finding.subject == "kernel types (BTF)");
+        findings.insert(after.map_or(findings.len(), |at| at + 1), hooks);
+    }
     findings.push(settings());
     let program = std::env::current_exe().unwrap_or_else(|_| "quell".into());
     let commands = doctor::commands(&findings, &program.to_string_lossy());
@@ -69,6 +73,16 @@ pub fn run(args: &Doctor, printer: Printer) -> anyhow::Result<Outcome> {
         }
     }
     Ok(Outcome::Done)
+}
+
+/// Whether the kernel has the tracepoints that the recorder's programs attach to; none where its types do not show.
+fn hooks() -> Option<Finding> {
+    let missing = quell_kernel::missing_hooks().ok()?;
+    let (verdict, text, advice) = match missing.is_empty() {
+        true => (Verdict::Good, "all of the recorder's tracepoints are here".to_owned(), None),
+        false => (Verdict::Limited, missing.join("; "), Some("the recorder works without them".to_owned())),
+    };
+    Some(Finding { subject: "kernel hooks", verdict, text, advice, remedy: None })
 }
 
 /// Whether mitigations can be applied; reading them requires no privileges.

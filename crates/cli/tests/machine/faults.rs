@@ -244,7 +244,12 @@ impl Run<'_> {
         if !self.case.undo.is_empty() {
             let undone = program().current_dir(self.folder).args(self.case.undo).output().unwrap();
             if !undone.status.success() {
-                return Err(format!("it cannot be undone: {}", String::from_utf8_lossy(&undone.stderr)));
+                let (report, why) =
+                    (String::from_utf8_lossy(&undone.stdout), String::from_utf8_lossy(&undone.stderr));
+                return Err(format!(
+                    "it cannot be undone: {}: {report}{why}\nafter {status}: {stderr}",
+                    undone.status
+                ));
             }
         }
         for (name, bytes) in &bench.inputs {

@@ -2,6 +2,7 @@
 //!
 //! Their value is text: `compute=1 housekeeping=0 mems=0 balance=off`. In a copy of a machine, they are plain folders and files.
 
+mod bound;
 mod groups;
 mod partition;
 mod sets;
@@ -11,6 +12,7 @@ use std::fmt::Write as _;
 
 use quell_recording::{Cpu, format_cpu_list, parse_cpu_list};
 
+use self::bound::Bindings;
 use super::{ABSENT, PlaceError};
 use crate::catalogue::CpusetKind;
 use crate::root::Root;
@@ -26,11 +28,45 @@ pub(super) fn read(root: &Root, what: CpusetKind) -> Result<String, PlaceError> 
 pub(super) fn write(root: &Root, what: CpusetKind, value: &str) -> Result<(), PlaceError> {
     let wanted = if value.trim() == ABSENT { None } else { Some(Parts::parse(value)?) };
     match (what, wanted) {
-        (CpusetKind::Isolated, None) => partition::undo(root),
-        (CpusetKind::Isolated, Some(parts)) => partition::make(root, &parts),
-        (_, None) => sets::undo(root, what),
-        (_, Some(parts)) => sets::make(root, what, &parts),
+        (CpusetKind::Job, None) => sets::undo(root, what),
+        (CpusetKind::Job, Some(parts)) => sets::make(root, what, &parts),
+        (_, None) => {
+            let housekeeping = housekeeping(root, what);
+            let last = Bindings::now(root);
+            match what {
+                CpusetKind::Isolated => partition::undo(root)?,
+                _ => sets::undo(root, what)?,
+            }
+            last.restore(root, &housekeeping);
+            Ok(())
+        }
+        (_, Some(parts)) => {
+            let before = Bindings::now(root);
+            before.note(root)?;
+            match what {
+                CpusetKind::Isolated => partition::make(root, &parts)?,
+                _ => sets::make(root, what, &parts)?,
+            }
+            before.narrow(root);
+            Ok(())
+        }
     }
+}
+
+/// The CPUs that a set of quell's leaves to other threads; none if that cannot be read, and in a copy.
+fn housekeeping(root: &Root, what: CpusetKind) -> Vec<Cpu> {
+    if !root.is_system() {
+        return Vec::new();
+    }
+    let parts = match what {
+        CpusetKind::Isolated => partition::read(root),
+        _ => sets::read(root, what),
+    };
+    let list = |text: &str| parse_cpu_list(text).unwrap_or_default();
+    let compute =
+        parts.ok().flatten().and_then(|parts| parts.compute).map_or_else(Vec::new, |text| list(&text));
+    let online = root.read("/sys/devices/system/cpu/online").map_or_else(|_| Vec::new(), |text| list(&text));
+    online.into_iter().filter(|cpu| !compute.contains(cpu)).collect()
 }
 
 /// The value to write for a division of the CPUs.

@@ -97,7 +97,7 @@ pub(super) fn affinity(root: &Root, folder: &str) -> Result<String, PlaceError> 
         .ok_or_else(|| PlaceError::Other(format!("{folder}/status does not show on which CPUs it may run")))
 }
 
-fn move_to(pid: u32, stat: &Stat, value: &str) -> Result<(), PlaceError> {
+pub(super) fn move_to(pid: u32, stat: &Stat, value: &str) -> Result<(), PlaceError> {
     if stat.bound() {
         return Err(PlaceError::Immovable(format!(
             "{} is one of the kernel's threads that are bound to their CPUs",

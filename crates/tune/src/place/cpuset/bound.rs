@@ -1,0 +1,168 @@
+//! The CPUs that threads are bound to. A kernel before 6.2 forgets them where a cpuset changes: it sets all threads of the set to the set's CPUs.
+//!
+//! quell notes them in a file before, binds the threads again within what is left to them, and restores them at the end. A thread that someone else
+//! has bound since keeps that.
+
+use std::collections::BTreeMap;
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+
+use quell_recording::{Cpu, format_cpu_list, parse_cpu_list};
+
+use super::super::PlaceError;
+use super::super::thread::{self, affinity, stat};
+use crate::root::Root;
+
+const FOLDER: &str = "/run/quell";
+/// A line for each thread: its id, when it started (in clock ticks after boot), and its CPUs.
+const FILE: &str = "/run/quell/bound-threads";
+/// Maximum size of the file.
+const LONGEST: u64 = 64 << 20;
+
+/// The CPUs on which each thread may run, by id and start.
+pub(super) struct Bindings(BTreeMap<(u32, u64), Vec<Cpu>>);
+
+impl Bindings {
+    /// Those of all threads of this machine; none in a copy, where nothing runs.
+    pub(super) fn now(root: &Root) -> Self {
+        let mut all = BTreeMap::new();
+        if !root.is_system() {
+            return Self(all);
+        }
+        for process in root.names("/proc").iter().filter(|name| name.parse::<u32>().is_ok()) {
+            for name in root.names(&format!("/proc/{process}/task")) {
+                let folder = format!("/proc/{process}/task/{name}");
+                let (Ok(id), Some(stat)) = (name.parse(), stat(root, &folder)) else { continue };
+                if let Some(cpus) = affinity(root, &folder).ok().and_then(|list| parse_cpu_list(&list).ok()) {
+                    all.insert((id, stat.start), cpus);
+                }
+            }
+        }
+        Self(all)
+    }
+
+    /// Notes these in the file; what is noted already stays.
+    pub(super) fn note(&self, root: &Root) -> Result<(), PlaceError> {
+        if !root.is_system() {
+            return Ok(());
+        }
+        let mut all = self.0.clone();
+        all.extend(Self::noted(root).0);
+        let text: String = all
+            .iter()
+            .map(|((id, start), cpus)| format!("{id} {start} {}\n", format_cpu_list(cpus)))
+            .collect();
+        let write = || {
+            match std::fs::DirBuilder::new().mode(0o755).create(FOLDER) {
+                Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => return Err(error),
+                _ => {}
+            }
+            let aside = format!("{FILE}.new");
+            let mut file = OpenOptions::new()
+                .write(true)
+                .create(true)
+                .truncate(true)
+                .mode(0o600)
+                .custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC)
+                .open(&aside)?;
+            file.write_all(text.as_bytes())?;
+            fs_err::rename(aside, FILE)
+        };
+        write().map_err(|error| PlaceError::Other(format!("{FILE} cannot be written: {error}")))
+    }
+
+    fn noted(root: &Root) -> Self {
+        let bytes = root.read_bytes(FILE, LONGEST).unwrap_or_default();
+        let line = |line: &str| {
+            let mut words = line.split(' ');
+            let (id, start) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+            Some(((id, start), parse_cpu_list(words.next()?).ok()?))
+        };
+        Self(String::from_utf8_lossy(&bytes).lines().filter_map(line).collect())
+    }
+
+    /// Binds threads again to those of their CPUs that the kernel still permits.
+    pub(super) fn narrow(&self, root: &Root) {
+        let now = Self::now(root);
+        for (key, cpus) in &now.0 {
+            let Some(before) = self.0.get(key) else { continue };
+            let kept = common(before, cpus);
+            if !kept.is_empty() && kept != *cpus {
+                bind(root, key.0, &kept);
+            }
+        }
+    }
+
+    /// Binds threads as they were before quell's set was made, and removes the note. `self`: how they were bound last, while the set left them
+    /// `housekeeping`.
+    pub(super) fn restore(&self, root: &Root, housekeeping: &[Cpu]) {
+        if !root.is_system() {
+            return;
+        }
+        let noted = Self::noted(root);
+        let now = Self::now(root);
+        for (key, last) in &self.0 {
+            let wanted = wanted(noted.0.get(key), last, housekeeping);
+            if let Some(wanted) = wanted.filter(|wanted| now.0.get(key).is_some_and(|cpus| cpus != *wanted)) {
+                bind(root, key.0, wanted);
+            }
+        }
+        let _ = fs_err::remove_file(FILE);
+    }
+}
+
+/// What to bind a thread to; none if it stays as the kernel leaves it.
+fn wanted<'a>(noted: Option<&'a Vec<Cpu>>, last: &'a Vec<Cpu>, housekeeping: &[Cpu]) -> Option<&'a Vec<Cpu>> {
+    let left = |noted: &Vec<Cpu>| {
+        let left = common(noted, housekeeping);
+        if left.is_empty() { housekeeping.to_vec() } else { left }
+    };
+    match noted {
+        Some(noted) if left(noted) == *last => Some(noted),
+        // A thread of the job is bound to the set that goes, and not by anyone else.
+        _ if last == housekeeping || common(last, housekeeping).is_empty() => None,
+        _ => Some(last),
+    }
+}
+
+fn common(one: &[Cpu], other: &[Cpu]) -> Vec<Cpu> {
+    one.iter().filter(|cpu| other.contains(cpu)).copied().collect()
+}
+
+/// Threads that ended or cannot be moved stay as they are.
+fn bind(root: &Root, id: u32, cpus: &[Cpu]) {
+    if let Some(stat) = stat(root, &format!("/proc/{id}")) {
+        let _ = thread::move_to(id, &stat, &format_cpu_list(cpus));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cpus(list: &str) -> Vec<Cpu> {
+        parse_cpu_list(list).unwrap()
+    }
+
+    #[test]
+    fn a_binding_returns_unless_another_one_was_made_since() {
+        let housekeeping = cpus("0-1");
+        for (noted, last, expected) in [
+            // Bound to a housekeeping CPU, to a compute CPU, to some of both, to none.
+            (Some("0"), "0", Some("0")),
+            (Some("3"), "0-1", Some("3")),
+            (Some("1-2"), "1", Some("1-2")),
+            (Some("0-3"), "0-1", Some("0-3")),
+            // Someone else bound it since: one that was noted, and one that started since.
+            (Some("0"), "1", Some("1")),
+            (None, "1", Some("1")),
+            // Started since, on all that is left; and a thread of the job.
+            (None, "0-1", None),
+            (None, "2-3", None),
+        ] {
+            let (noted, last) = (noted.map(cpus), cpus(last));
+            assert_eq!(wanted(noted.as_ref(), &last, &housekeeping), expected.map(cpus).as_ref(), "{last:?}");
+        }
+    }
+}

@@ -1,0 +1,11 @@
+# shellcheck shell=bash
+# irqbalance moves interrupts by itself.
+up irqbalance
+remember
+refused "interrupts that irqbalance moves" 3 irqbalance quell tune plan irq-cpu0 --cpus 1-3 -o /tmp/alone.quell
+is_stopped() { ! systemctl is-active irqbalance; }
+applied() { check "irqbalance is stopped" is_stopped; }
+cycle "irqbalance off, interrupts on CPU 0" irqbalance-off irq-cpu0 --cpus 1-3
+check "irqbalance runs again" systemctl is-active irqbalance
+banned() { quell tune audit irqbalance-ban | grep -q 'not applied\|to do\|missing'; }
+check "the audit asks for banned CPUs" banned

@@ -1,0 +1,183 @@
+"""Runs the recorder and the probe on Debian's kernels, old and new, and makes the table of what each has."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import shutil
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import machine
+
+if TYPE_CHECKING:
+    import argparse
+    from pathlib import Path
+
+MIRROR = "http://deb.debian.org/debian"
+KEYS = "/usr/share/keyrings/debian-archive-keyring.gpg"
+SUITES = ["bullseye", "bookworm", "trixie", "sid"]
+# QEMU's program and machine, and the console, by Debian's name of the architecture.
+ARCHITECTURES = {
+    "amd64": ("qemu-system-x86_64", [], "ttyS0"),
+    "arm64": ("qemu-system-aarch64", ["-M", "virt"], "ttyAMA0"),
+}
+KINDS = ["tick", "softirq", "irq", "ipi", "task", "work", "fault"]
+
+
+@dataclass
+class Node:
+    """A guest: a suite's kernel, and what is particular about it."""
+
+    suite: str
+    about: str = ""
+    smp: str = "2"
+    words: str = ""
+    arch: str = "amd64"
+
+
+NODES = {
+    **{suite: Node(suite) for suite in SUITES},
+    "one-cpu": Node("bookworm", "one CPU", smp="1"),
+    "16-cpus": Node("bookworm", "two sockets, 16 CPUs with SMT", smp="16,sockets=2,cores=4,threads=2"),
+    "no-btf": Node("bookworm", "without BTF", words="lab.hide=btf"),
+    "lockdown": Node("bookworm", "lockdown=confidentiality", words="lockdown=confidentiality"),
+    "cgroup-v1": Node("bookworm", "cgroup v1", words="lab.cgroup=1"),
+    **{f"{suite}-arm64": Node(suite, "arm64", arch="arm64") for suite in SUITES},
+}
+
+
+def apt(folder: Path, node: Node) -> list[str]:
+    """The options with which apt knows one suite and one architecture, and leaves the host's lists alone."""
+    state = folder / f"apt-{node.suite}-{node.arch}"
+    if not state.exists():
+        for name in ("lists/partial", "cache/archives/partial", "etc"):
+            (state / name).mkdir(parents=True)
+        (state / "status").touch()
+        (state / "etc" / "sources.list").write_text(f"deb [signed-by={KEYS}] {MIRROR} {node.suite} main\n")
+
+    options = {
+        "Dir::Etc": state / "etc",
+        "Dir::Etc::SourceParts": "/dev/null",
+        "Dir::State": state,
+        "Dir::State::status": state / "status",
+        "Dir::Cache": state / "cache",
+        "APT::Architecture": node.arch,
+        "APT::Architectures::": node.arch,
+    }
+    words = [word for name, value in options.items() for word in ("-o", f"{name}={value}")]
+    if not list((state / "lists").glob("*Packages*")):
+        machine.run("apt-get", *words, "-qq", "update")
+    return words
+
+
+def download(folder: Path, node: Node, package: str) -> Path:
+    """Brings a package of a suite."""
+    words = apt(folder, node)
+    kept = folder / f"{node.suite}-{node.arch}"
+    kept.mkdir(exist_ok=True)
+    if not list(kept.glob(f"{package}_*.deb")):
+        machine.run("apt-get", *words, "-qq", "download", package, cwd=kept)
+    return next(kept.glob(f"{package}_*.deb"))
+
+
+def kernel_of(folder: Path, node: Node) -> machine.Kernel:
+    """Brings a suite's kernel for clouds."""
+    depends = machine.run("apt-cache", *apt(folder, node), "depends", f"linux-image-cloud-{node.arch}")
+    package = next(line.split()[-1] for line in depends.splitlines() if "Depends: linux-image" in line)
+    return machine.unpack(download(folder, node, package), folder / f"{node.suite}-{node.arch}" / "kernel")
+
+
+def tree_of(folder: Path, node: Node, quell: Path) -> Path:
+    """A small system: busybox, quell, and the script that runs."""
+    tree = folder / f"root-{node.arch}"
+    shutil.rmtree(tree, ignore_errors=True)
+    for name in ("dev", "proc", "sys", "tmp", "run", "etc", "var/lib"):
+        (tree / name).mkdir(parents=True)
+    machine.put_shell(tree)
+    if node.arch != "amd64":
+        package = download(folder, Node("bookworm", arch=node.arch), "busybox-static")
+        unpacked = folder / f"busybox-{node.arch}"
+        machine.run("dpkg-deb", "-x", package, unpacked)
+        machine.put(next(unpacked.rglob("busybox")), tree, "bin/busybox")
+        machine.put(quell, tree, "usr/bin/quell")
+    else:
+        machine.put_program(quell, tree, "usr/bin/quell")
+    machine.put(machine.GUEST / "kernels.sh", tree, "main.sh")
+    return tree
+
+
+def reports(lines: list[str]) -> dict[str, Any]:
+    """What a guest reports: `NAME VALUE`, and documents as `NAME+ BASE64`, in parts."""
+    found: dict[str, Any] = {}
+    parts: dict[str, str] = {}
+    for line in lines:
+        name, _, value = line.partition(" ")
+        if name.endswith("+"):
+            parts[name[:-1]] = parts.get(name[:-1], "") + value
+        else:
+            found[name] = value
+    for name, text in parts.items():
+        found[name] = json.loads(gzip.decompress(base64.b64decode(text)) or b"null")
+    return found
+
+
+def row(node: Node, kernel: machine.Kernel, found: dict[str, Any]) -> tuple[list[str], int]:
+    """A line of the table, and how many things failed."""
+    recording = found.get("kernel-show")
+    wrong = 0
+    if found.get("probe") != "0":
+        wrong += 1
+    if recording:
+        kinds = {source["source"].partition(":")[0] for source in recording["sources"]}
+        seen = " ".join(kind for kind in KINDS if kind in kinds)
+        lost = recording["lost"]
+        missing = "; ".join(text for text in recording["warnings"] if ": " in text) or "none"
+    else:
+        seen, lost, missing = "refused", "", found.get("kernel-error", "")
+        # These are to be refused, with a reason.
+        wrong += not (node.words and missing)
+    return [
+        kernel.version,
+        node.about or "as it comes",
+        "runs" if found.get("probe") == "0" else found.get("probe-error", "fails"),
+        seen,
+        str(lost),
+        missing,
+    ], wrong
+
+
+def kernels(given: argparse.Namespace, folder: Path) -> int:
+    """Boots each guest, and prints the table; returns how many guests failed."""
+    rows = []
+    wrong = 0
+    for name in given.guest or [name for name, node in NODES.items() if node.arch == "amd64" or given.quell_arm64]:
+        node = NODES[name]
+        quell = given.quell if node.arch == "amd64" else given.quell_arm64
+        kernel = kernel_of(folder, node)
+        disk = folder / "disk.img"
+        machine.make_disk(tree_of(folder, node, quell), disk, "1G")
+        boot = machine.Boot(
+            disk, kernel.image, machine.first_root(folder, kernel), node.words, smp=node.smp, memory="2G"
+        )
+        boot.accelerator = given.accelerator
+        boot.log = folder / f"{name}.log"
+        boot.log.unlink(missing_ok=True)
+        program, more, boot.console = ARCHITECTURES[node.arch]
+        boot.program, boot.more = program, more
+        guest = machine.Guest(boot)
+        try:
+            found = reports(guest.until("END"))
+            guest.cut()
+        except machine.SilentError as silent:
+            found = {"probe-error": "silent"}
+            print(silent, flush=True)
+        cells, failed = row(node, kernel, found)
+        wrong += failed
+        rows.append(cells)
+        print(f"{name}: {' | '.join(cells)}", flush=True)
+    print("| kernel | guest | probe | kinds of sources seen | lost | missing |\n|---|---|---|---|---|---|")
+    for cells in rows:
+        print(f"| {' | '.join(cells)} |")
+    return wrong
