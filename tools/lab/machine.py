@@ -57,14 +57,15 @@ def run(*command: object, cwd: Path | None = None) -> str:
     return subprocess.run(words, check=True, text=True, capture_output=True, cwd=cwd).stdout
 
 
-def unpack(package: Path, folder: Path) -> Kernel:
-    """Unpacks a kernel's package."""
+def unpack(packages: list[Path], folder: Path) -> Kernel:
+    """Unpacks a kernel's packages."""
     if not folder.exists():
-        run("dpkg-deb", "-x", package, folder)
-    image = next((folder / "boot").glob("vmlinuz-*"))
-    version = image.name.removeprefix("vmlinuz-")
-    modules = [folder / place / version for place in ("lib/modules", "usr/lib/modules")]
-    return Kernel(image, next(path for path in modules if path.exists()), version)
+        for package in packages:
+            run("dpkg-deb", "-x", package, folder)
+    modules = next(path for path in (*folder.glob("lib/modules/*"), *folder.glob("usr/lib/modules/*")))
+    # Newer packages have the image next to the modules.
+    image = next(path for path in (*folder.glob("boot/vmlinuz-*"), modules / "vmlinuz") if path.exists())
+    return Kernel(image, modules, modules.name)
 
 
 def cloud_kernel() -> Kernel:
@@ -74,7 +75,7 @@ def cloud_kernel() -> Kernel:
     package = next(line.split()[-1] for line in depends.splitlines() if "Depends: linux-image" in line)
     if not list(KEPT.glob(f"{package}_*.deb")):
         run("apt-get", "download", package, cwd=KEPT)
-    return unpack(next(KEPT.glob(f"{package}_*.deb")), KEPT / "kernel")
+    return unpack(list(KEPT.glob(f"{package}_*.deb")), KEPT / "kernel")
 
 
 def libraries(program: Path) -> list[Path]:

@@ -34,8 +34,7 @@ say END
 sleep inf
 """
 # The first boot loader's part that is not on the guest's disk.
-GRUB = """search --no-floppy --set=root --file /boot/grub/grub.cfg
-set prefix=($root)/boot/grub
+GRUB = """search --no-floppy --set=root --file /lab/system.sh
 configfile /boot/grub/grub.cfg
 """
 OVMF = "/usr/share/ovmf/OVMF.fd"
@@ -92,6 +91,7 @@ def disk(folder: Path, quell: Path) -> Path:
     for script in [machine.GUEST / "system.sh", *(machine.GUEST / f"system-{name}.sh" for name in SYSTEMS)]:
         machine.put(script, tree, f"lab/{script.name}")
     (tree / "lab" / "main.sh").write_text(MAIN)
+    (tree / "boot" / "grub").mkdir(exist_ok=True)
     system = tree / "etc" / "systemd" / "system"
     (system / "lab.service").write_text(LAB)
     wanted = system / "multi-user.target.wants"
@@ -128,7 +128,7 @@ def boot_loader(folder: Path) -> list[str]:
         "-bios",
         OVMF,
         "-drive",
-        f"file=fat:{folder / 'esp'},format=raw,if=none,id=esp",
+        f"file=fat:{folder / 'esp'},format=raw,if=none,id=esp,readonly=on",
         "-device",
         "virtio-blk,drive=esp",
     ]

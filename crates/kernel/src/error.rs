@@ -29,6 +29,12 @@ pub enum KernelError {
         /// The text of libbpf.
         reason: String,
     },
+    /// The kernel is locked down.
+    #[error(
+        "the kernel is locked down (confidentiality), so no program may read its memory, not even root's: boot without \
+         `lockdown=confidentiality`"
+    )]
+    LockedDown,
     /// Threads cannot be followed from within a PID namespace.
     #[error(
         "quell runs in a PID namespace of its own, as in a container, where the kernel's ids of threads are not its own: run it \
@@ -63,10 +69,18 @@ impl KernelError {
         if reason.contains("os error 24)") {
             return Self::TooManyFiles;
         }
+        if locked_down() {
+            return Self::LockedDown;
+        }
         let printed = crate::libbpf_log::last_words();
         Self::Refused {
             what: what.into(),
             reason: if printed.is_empty() { reason } else { format!("{reason}: {printed}") },
         }
     }
+}
+
+/// Whether programs may not read the kernel's memory. A locked-down kernel refuses them by different errors.
+fn locked_down() -> bool {
+    fs_err::read_to_string("/sys/kernel/security/lockdown").is_ok_and(|modes| modes.contains("[confidentiality]"))
 }

@@ -14,21 +14,24 @@ mount -t securityfs none /sys/kernel/security
 [ "$(word hide)" = btf ] && mount -t tmpfs none /sys/kernel/btf
 [ "$(word cgroup)" = 1 ] && mount -t tmpfs none /sys/fs/cgroup && mkdir /sys/fs/cgroup/cpuset && mount -t cgroup -o cpuset none /sys/fs/cgroup/cpuset
 cd /tmp || exit
+# Emulated CPUs that outnumber the host's cannot all be watched.
+cpus=$(word cpus)
+record() { quell record ${cpus:+--cpus "$cpus"} "$@" > out 2>&1; }
 last() { tail -n 3 "$1" | tr '\n' ' '; }
 quell doctor --json > examined 2> error
 say "doctor $?"
 document doctor-show examined
-quell -q record -o probe.quell --duration 2s --sources off > out 2>&1
+record -q -o probe.quell --duration 2s --sources off
 say "probe $?"
 say "probe-error $(last out)"
 # Load for the recorder: writers to the disk, short tasks, a task that sleeps.
 (while :; do dd if=/dev/zero of=/load bs=1k count=64 conv=fsync; ls / > /dev/null; sleep 0.01; done > /dev/null 2>&1) &
 load=$!
-quell record -o kernel.quell --method kernel --duration 4s > out 2>&1
+record -o kernel.quell --method kernel --duration 4s
 say "kernel $?"
 say "kernel-error $(grep -h '^error\|^ *→\|next' out | head -n 3 | tr '\n' ' ')"
 [ -e kernel.quell ] && quell show kernel.quell --json > shown 2> error && document kernel-show shown
-quell record -o both.quell --duration 3s > out 2>&1
+record -o both.quell --duration 3s --threshold 20us
 say "both $?"
 say "both-error $(last out)"
 [ -e both.quell ] && quell show both.quell --json > shown 2> error && document both-show shown

@@ -43,18 +43,18 @@ case $stage in
         ;;
     3)
         check "the kernel's options are the first ones" cmp /proc/cmdline /lab/cmdline
-        same "after the boot without the options"
+        same "after the boot without the options" files
         check "quell-tune@vm-guest starts" systemctl start quell-tune@vm-guest
         check "the profile is applied" is_active
         check "quell-tune@vm-guest stops" systemctl stop quell-tune@vm-guest
-        same "after the service"
+        same "after the service" files
         systemctl start quell-tune@vm-guest
         systemctl kill --kill-who=main --signal=KILL quell-tune@vm-guest
         check "what a killed service set is reverted" until_true nothing_applied
         check "systemd starts the service again" until_true is_active
         check "it stops" systemctl stop quell-tune@vm-guest
         systemctl reset-failed
-        same "after the killed service"
+        same "after the killed service" files
         systemctl enable quell-tune@vm-guest
         next 4
         systemctl reboot
@@ -63,7 +63,7 @@ case $stage in
     4)
         check "the service is active after the boot" until_true is_active
         systemctl disable --now quell-tune@vm-guest
-        same "after the service of the boot"
+        same "after the service of the boot" files
         next 5
         QUELL_FAULT_AT=60 quell tune apply /lab/plan.quell "${apply_options[@]:?}"
         say "CUT within apply: $(find /etc -name '90-quell*' | wc -l) drop-ins are there"
@@ -72,6 +72,6 @@ case $stage in
     5)
         check "quell-recover.service ran" grep -qx 'Result=success' <(systemctl show quell-recover.service -p Result)
         check "nothing is applied" nothing_applied
-        same "after the power cut"
+        same "after the power cut" files
         ;;
 esac

@@ -2,7 +2,6 @@
 # irqbalance moves interrupts by itself.
 up irqbalance
 remember
-refused "interrupts that irqbalance moves" 3 irqbalance quell tune plan irq-cpu0 --cpus 1-3 -o /tmp/alone.quell
 is_stopped() { ! systemctl is-active irqbalance; }
 applied() { check "irqbalance is stopped" is_stopped; }
 cycle "irqbalance off, interrupts on CPU 0" irqbalance-off irq-cpu0 --cpus 1-3

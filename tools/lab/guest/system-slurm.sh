@@ -2,6 +2,11 @@
 # Slurm with core specialisation: what the audit says of it, and a plan next to it.
 up multi-user.target
 systemctl stop slurmd slurmctld munge
+# Slurm looks for addresses that are not the loopback's.
+ip link add lab0 type dummy
+ip address add 10.0.0.1/24 dev lab0
+ip link set lab0 up
+echo "10.0.0.1 lab" > /etc/hosts
 mkdir -p /etc/slurm /var/spool/slurmctld
 head -c 128 /dev/urandom > /etc/munge/munge.key
 chown munge: /etc/munge/munge.key

@@ -10,7 +10,7 @@ same "after the refusal"
 apply_options+=(--allow-owner)
 cycle "next to TuneD, as asked" swappiness vm-stat-interval numa-balancing
 check "TuneD's profile holds" tuned-adm verify --ignore-missing
-check "export to TuneD" quell tune export /tmp/own.quell --format tuned -o /etc/tuned/quell
+check "export to TuneD" quell tune export tuned /tmp/own.quell -o /etc/tuned
 check "TuneD takes the exported profile" tuned-adm profile quell
 stat_interval() { [[ $(cat /proc/sys/vm/stat_interval) == "$1" ]]; }
 wanted=$(grep -r -h stat_interval /etc/tuned/quell | sed 's/.*=//' | tr -d ' ')

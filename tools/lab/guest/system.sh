@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # What the checks of whole systems share: they report to the console, and compare the machine with itself.
 exec > /dev/ttyS0 2>&1
-export PATH=/usr/sbin:/usr/bin:/sbin:/bin RUST_BACKTRACE=1 SYSTEMD_PAGER='' SYSTEMD_COLORS=0
+export PATH=/usr/sbin:/usr/bin:/sbin:/bin RUST_BACKTRACE=1 SYSTEMD_PAGER='' SYSTEMD_COLORS=0 SYSTEMD_BUS_TIMEOUT=120s
 apply_options=(--yes --max-risk high --allow-users)
 
 say() { echo; echo "LAB: $*"; }
@@ -45,11 +45,17 @@ up() {
     check "$1 is up" until_true systemctl is-active "$1" || systemctl status "$1" --no-pager | tail -n 12
 }
 
+# What systemctl prints; on a slow guest it may have to be asked again.
+listed() {
+    until systemctl "$@" --no-legend --plain > /tmp/listed 2> /dev/null; do sleep 1; done
+    cat /tmp/listed
+}
+
 # Each setting of the machine, a line each: its place, a tab, its value.
 image() {
-    sysctl -a 2> /dev/null | sed 's/ = /\t/'
+    sysctl -a 2> /dev/null | grep -v '^fs\.[a-z-]*-nr\|^fs\.[a-z]*-state\|^kernel\.random' | sed 's/ = /\t/'
     find /sys/devices /sys/module /sys/kernel/mm /sys/kernel/rcu_expedited -type f -perm -0600 \
-        ! -name uevent ! -name config ! -name rom ! -name 'resource*' ! -path '*/tty/*' ! -path '*/power/*' -print0 2> /dev/null |
+        ! -name uevent ! -name config ! -name rom ! -name 'resource*' ! -path '*/tty/*' ! -path '*/power/*' ! -path '*/input/*' ! -path '*/thermal/*' -print0 2> /dev/null |
         xargs -0 grep -sIHZ . | tr '\0' '\t'
     find /proc/irq /sys/fs/cgroup -type f \( -name smp_affinity_list -o -name 'cpuset.cpus*' -o -name cpuset.mems \) -print0 2> /dev/null |
         xargs -0 grep -sIHZ . | tr '\0' '\t'
@@ -57,13 +63,12 @@ image() {
     for status in /proc/[0-9]*/status; do
         name=$(sed -n 's/^Name:\t//p' "$status" 2> /dev/null)
         case $name in
-            kworker* | sleep | sed | find | grep | bash | quell | '') ;;
+            kworker* | systemd-fsckd | sleep | sed | find | grep | bash | quell | '') ;;
             *) printf 'thread %s\t%s\n' "$name" "$(sed -n 's/^Cpus_allowed_list:\t//p' "$status" 2> /dev/null)" ;;
         esac
     done
-    systemctl list-unit-files --no-legend --plain | awk '{print "unit " $1 "\t" $2}'
-    systemctl list-units --no-legend --plain --type=service,timer,slice,socket | awk '!/quell/ {print "state " $1 "\t" $3}'
-    systemctl show --property=Id,AllowedCPUs '*.slice' | sed -n 's/^AllowedCPUs=//p; s/^Id=/allowed /p' | paste -d '\t' - - | sort
+    listed list-units --type=service,timer,slice,socket | awk '!/quell/ {print "state " $1 "\t" $3}'
+    listed show --property=Id,AllowedCPUs '*.slice' | sed -n 's/^AllowedCPUs=//p; s/^Id=/allowed /p' | paste -d '\t' - - | grep -v quell
     find /etc /boot -type f ! -name 'initrd*' ! -name 'vmlinuz*' -exec sha256sum {} + | awk '{print "file " $2 "\t" $1}'
     find /etc /boot -printf 'entry %p\t%m %U %y\n'
 }
@@ -78,10 +83,12 @@ remember() {
     say "OK $(wc -l < /lab/kept/before) places are compared, but for $(wc -l < /lab/kept/moving) that change by themselves"
 }
 
-# Reports what differs from what is remembered.
+# Reports what differs from what is remembered; with `files`, only files and sysctl settings, which a boot must not change.
 same() {
+    local compared='[<>]'
+    [[ ${2:-} == files ]] && compared='[<>] \(file\|entry\|[a-z0-9]*\.\)'
     image | sort -u > /tmp/after
-    diff /lab/kept/before /tmp/after | grep '^[<>]' | while IFS= read -r line; do
+    diff /lab/kept/before /tmp/after | grep "^$compared" | while IFS= read -r line; do
         grep -qxF "$(cut -f 1 <<< "${line#??}")" /lab/kept/moving || echo "$line"
     done > /tmp/differs
     if [[ -s /tmp/differs ]]; then
