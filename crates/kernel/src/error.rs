@@ -82,5 +82,6 @@ impl KernelError {
 
 /// Whether programs may not read the kernel's memory. A locked-down kernel refuses them by different errors.
 fn locked_down() -> bool {
-    fs_err::read_to_string("/sys/kernel/security/lockdown").is_ok_and(|modes| modes.contains("[confidentiality]"))
+    fs_err::read_to_string("/sys/kernel/security/lockdown")
+        .is_ok_and(|modes| modes.contains("[confidentiality]"))
 }

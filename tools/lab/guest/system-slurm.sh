@@ -33,8 +33,8 @@ quell tune audit slurm-corespec > /tmp/with
 differs() { ! cmp -s /tmp/without /tmp/with; }
 check "the audit sees the core specialisation" differs
 say "OK without: $(grep -m 1 slurm-corespec /tmp/without); with: $(grep -m 1 slurm-corespec /tmp/with)"
-# A job computes on the cores that are left.
-job_cpus() { [[ $(srun -n 1 sed -n 's/^Cpus_allowed_list:\t//p' /proc/self/status) != *0* ]]; }
+# A job computes on the cores that are left: Slurm keeps the last one.
+job_cpus() { [[ $(srun -n 1 sed -n 's/^Cpus_allowed_list:\t//p' /proc/self/status) != *3* ]]; }
 check "a job runs off the specialised core" until_true job_cpus
 remember
 cycle "placement next to Slurm" irq-cpu0 kthread-affinity workqueue-cpumask vm-stat-interval --cpus 1-3

@@ -59,11 +59,14 @@ image() {
         xargs -0 grep -sIHZ . | tr '\0' '\t'
     find /proc/irq /sys/fs/cgroup -type f \( -name smp_affinity_list -o -name 'cpuset.cpus*' -o -name cpuset.mems \) -print0 2> /dev/null |
         xargs -0 grep -sIHZ . | tr '\0' '\t'
-    local status name
+    local status name flags
     for status in /proc/[0-9]*/status; do
         name=$(sed -n 's/^Name:\t//p' "$status" 2> /dev/null)
+        # The kernel binds some of its threads itself (PF_NO_SETAFFINITY): no one else can.
+        flags=$(sed 's/.*) //' "${status%us}" 2> /dev/null | cut -d ' ' -f 7)
+        ((${flags:-0} & 0x04000000)) && continue
         case $name in
-            kworker* | systemd-fsckd | sleep | sed | find | grep | bash | quell | '') ;;
+            kworker* | systemd-fsckd | sleep | sed | cut | find | grep | bash | quell | '') ;;
             *) printf 'thread %s\t%s\n' "$name" "$(sed -n 's/^Cpus_allowed_list:\t//p' "$status" 2> /dev/null)" ;;
         esac
     done
@@ -83,10 +86,10 @@ remember() {
     say "OK $(wc -l < /lab/kept/before) places are compared, but for $(wc -l < /lab/kept/moving) that change by themselves"
 }
 
-# Reports what differs from what is remembered; with `files`, only files and sysctl settings, which a boot must not change.
+# Reports what differs from what is remembered; with `files`, only files and what a plan persisted, which a boot must not change.
 same() {
     local compared='[<>]'
-    [[ ${2:-} == files ]] && compared='[<>] \(file\|entry\|[a-z0-9]*\.\)'
+    [[ ${2:-} == files ]] && compared='[<>] \(file\|entry\|vm\.s\)'
     image | sort -u > /tmp/after
     diff /lab/kept/before /tmp/after | grep "^$compared" | while IFS= read -r line; do
         grep -qxF "$(cut -f 1 <<< "${line#??}")" /lab/kept/moving || echo "$line"
