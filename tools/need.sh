@@ -25,6 +25,7 @@ has() {
         dpkg-dev) command -v dpkg-deb ;;
         busybox-static) command -v busybox ;;
         e2fsprogs) PATH=$PATH:/usr/sbin command -v mkfs.ext4 ;;
+        grub-efi-amd64-bin) test -d /usr/lib/grub/x86_64-efi && command -v grub-mkstandalone ;;
         iproute2) command -v ip ;;
         lammps) command -v lmp || command -v lammps ;;
         libmpich-dev) mpicc.mpich -fsyntax-only -include mpi.h -x c /dev/null ;;
@@ -40,7 +41,9 @@ has() {
         python3) python3 -c 'import sys; sys.exit(sys.version_info < (3, 9))' ;;
         python3-otf2) /usr/bin/python3 -c 'import otf2' ;;
         python3-venv) python3 -c 'import ensurepip, venv' ;;
+        ovmf) test -e /usr/share/ovmf/OVMF.fd ;;
         qemu-system-x86) command -v qemu-system-x86_64 ;;
+        qemu-utils) command -v qemu-img ;;
         qemu-user-static) command -v qemu-aarch64-static ;;
         rt-tests) command -v oslat ;;
         slurm-wlm) PATH=$PATH:/usr/sbin command -v slurmd && command -v srun ;;
@@ -63,6 +66,7 @@ why() {
         busybox-static) echo "the small system of the lab's virtual machines" ;;
         cpio) echo "packs the first file system of a virtual machine" ;;
         e2fsprogs) echo "makes the disks of virtual machines" ;;
+        grub-efi-amd64-bin) echo "the boot loader of a virtual machine that boots by UEFI" ;;
         iproute2) echo "brings ip, to make hosts with a network of their own on one machine" ;;
         libelf-dev) echo "libelf's headers, for libbpf, which loads the eBPF programs" ;;
         libmpich-dev) echo "MPICH's mpicc, for the tests of benchmarks" ;;
@@ -71,16 +75,19 @@ why() {
         libotf2-trace-dev) echo "the OTF2 library, which reads and writes archives of MPI runs" ;;
         linux-perf) echo "brings perf, to hold the recorder's figures against" ;;
         mpich) echo "MPICH's launcher, for the tests of benchmarks" ;;
+        mmdebstrap) echo "makes the Debian system of the lab's virtual machines" ;;
         munge) echo "lets Slurm's daemons know each other, for the tests with many hosts" ;;
         openmpi-bin) echo "Open MPI's launcher, for the tests of benchmarks" ;;
         openssh-server) echo "brings sshd, by which launchers reach the hosts of the tests" ;;
         chromium) echo "draws quell's pages in the tests" ;;
         otf2-tools) echo "brings otf2-print, to read archives of ours in the tests" ;;
+        ovmf) echo "the firmware of a virtual machine that boots by UEFI" ;;
         pkg-config) echo "finds libraries for libbpf's build" ;;
         python3) echo "Python 3.9 or later, for the checks and the benchmarks" ;;
         python3-otf2) echo "writes archives in the tests, as others do" ;;
         python3-venv) echo "keeps the Python tools in .x/venv, apart from the system's" ;;
         qemu-system-x86) echo "runs virtual machines with other kernels" ;;
+        qemu-utils) echo "makes disks of virtual machines that share a base" ;;
         qemu-user-static) echo "runs programs of another architecture, to test what was built for it" ;;
         rt-tests) echo "brings oslat, to measure next to" ;;
         rustup) echo "installs the Rust toolchain" ;;
