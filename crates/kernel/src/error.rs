@@ -63,14 +63,14 @@ impl KernelError {
     /// The error for a refusal by libbpf. The verifier's "permission denied" (EACCES) is not a missing privilege (EPERM).
     pub(crate) fn refused(what: impl Into<String>, error: &libbpf_rs::Error) -> Self {
         let reason = format!("{error:#}");
+        if locked_down() {
+            return Self::LockedDown;
+        }
         if reason.contains("os error 1)") {
             return Self::NotPermitted;
         }
         if reason.contains("os error 24)") {
             return Self::TooManyFiles;
-        }
-        if locked_down() {
-            return Self::LockedDown;
         }
         let printed = crate::libbpf_log::last_words();
         Self::Refused {

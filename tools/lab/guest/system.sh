@@ -109,7 +109,10 @@ nothing_applied() { quell tune status | grep -qi 'nothing is applied'; }
 cycle() {
     local what=$1
     shift
-    check "$what: plan" quell tune plan "$@" -o /tmp/plan.quell || return
+    check "$what: plan" quell tune plan "$@" -o /tmp/plan.quell || {
+        unset -f applied
+        return
+    }
     say "OK $what: $(grep -c '"place"' /tmp/plan.quell) places in the plan"
     check "$what: apply" quell tune apply /tmp/plan.quell "${apply_options[@]}"
     check "$what: verify" quell tune verify

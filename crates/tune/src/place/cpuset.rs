@@ -18,39 +18,39 @@ use crate::catalogue::CpusetKind;
 use crate::root::Root;
 
 pub(super) fn read(root: &Root, what: CpusetKind) -> Result<String, PlaceError> {
-    let parts = match what {
-        CpusetKind::Shield | CpusetKind::Job => sets::read(root, what)?,
-        CpusetKind::Isolated => partition::read(root)?,
-    };
-    Ok(parts.map_or_else(|| ABSENT.to_owned(), |parts| parts.to_string()))
+    Ok(parts(root, what)?.map_or_else(|| ABSENT.to_owned(), |parts| parts.to_string()))
+}
+
+fn parts(root: &Root, what: CpusetKind) -> Result<Option<Parts>, PlaceError> {
+    match what {
+        CpusetKind::Shield | CpusetKind::Job => sets::read(root, what),
+        CpusetKind::Isolated => partition::read(root),
+    }
 }
 
 pub(super) fn write(root: &Root, what: CpusetKind, value: &str) -> Result<(), PlaceError> {
     let wanted = if value.trim() == ABSENT { None } else { Some(Parts::parse(value)?) };
-    match (what, wanted) {
-        (CpusetKind::Job, None) => sets::undo(root, what),
-        (CpusetKind::Job, Some(parts)) => sets::make(root, what, &parts),
-        (_, None) => {
-            let housekeeping = housekeeping(root, what);
-            let last = Bindings::now(root);
-            match what {
-                CpusetKind::Isolated => partition::undo(root)?,
-                _ => sets::undo(root, what)?,
-            }
-            last.restore(root, &housekeeping);
-            Ok(())
-        }
-        (_, Some(parts)) => {
-            let before = Bindings::now(root);
-            before.note(root)?;
-            match what {
-                CpusetKind::Isolated => partition::make(root, &parts)?,
-                _ => sets::make(root, what, &parts)?,
-            }
-            before.narrow(root);
-            Ok(())
-        }
+    let change = || match (what, &wanted) {
+        (CpusetKind::Isolated, None) => partition::undo(root),
+        (CpusetKind::Isolated, Some(parts)) => partition::make(root, parts),
+        (_, None) => sets::undo(root, what),
+        (_, Some(parts)) => sets::make(root, what, parts),
+    };
+    // A set for the job alone moves no thread.
+    if what == CpusetKind::Job {
+        return change();
     }
+    let last = Bindings::now(root);
+    if wanted.is_some() {
+        last.note(root)?;
+        change()?;
+        last.narrow(root);
+    } else {
+        let housekeeping = housekeeping(root, what);
+        change()?;
+        last.restore(root, &housekeeping);
+    }
+    Ok(())
 }
 
 /// The CPUs that a set of quell's leaves to other threads; none if that cannot be read, and in a copy.
@@ -58,13 +58,9 @@ fn housekeeping(root: &Root, what: CpusetKind) -> Vec<Cpu> {
     if !root.is_system() {
         return Vec::new();
     }
-    let parts = match what {
-        CpusetKind::Isolated => partition::read(root),
-        _ => sets::read(root, what),
-    };
     let list = |text: &str| parse_cpu_list(text).unwrap_or_default();
-    let compute =
-        parts.ok().flatten().and_then(|parts| parts.compute).map_or_else(Vec::new, |text| list(&text));
+    let compute = parts(root, what).ok().flatten().and_then(|parts| parts.compute);
+    let compute = compute.map_or_else(Vec::new, |text| list(&text));
     let online = root.read("/sys/devices/system/cpu/online").map_or_else(|_| Vec::new(), |text| list(&text));
     online.into_iter().filter(|cpu| !compute.contains(cpu)).collect()
 }

@@ -119,7 +119,8 @@ fn wanted<'a>(noted: Option<&'a Vec<Cpu>>, last: &'a Vec<Cpu>, housekeeping: &[C
         if left.is_empty() { housekeeping.to_vec() } else { left }
     };
     match noted {
-        Some(noted) if left(noted) == *last => Some(noted),
+        // quell may have been killed before it bound the thread to what is left: it then has all of that.
+        Some(noted) if left(noted) == *last || last == housekeeping => Some(noted),
         // A thread of the job is bound to the set that goes, and not by anyone else.
         _ if last == housekeeping || common(last, housekeeping).is_empty() => None,
         _ => Some(last),
@@ -154,6 +155,7 @@ mod tests {
             (Some("3"), "0-1", Some("3")),
             (Some("1-2"), "1", Some("1-2")),
             (Some("0-3"), "0-1", Some("0-3")),
+            (Some("0"), "0-1", Some("0")),
             // Someone else bound it since: one that was noted, and one that started since.
             (Some("0"), "1", Some("1")),
             (None, "1", Some("1")),
