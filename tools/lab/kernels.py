@@ -10,13 +10,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import machine
+from debian import Suite
 
 if TYPE_CHECKING:
     import argparse
     from pathlib import Path
 
-MIRROR = "http://deb.debian.org/debian"
-KEYS = "/usr/share/keyrings/debian-archive-keyring.gpg"
 SUITES = ["bullseye", "bookworm", "trixie", "sid"]
 # QEMU's program and machine, and the console, by Debian's name of the architecture.
 ARCHITECTURES = {
@@ -52,56 +51,6 @@ NODES = {
 }
 
 
-def apt(folder: Path, node: Node) -> list[str]:
-    """The options with which apt knows one suite and one architecture, and leaves the host's lists alone."""
-    state = folder / f"apt-{node.suite}-{node.arch}"
-    if not state.exists():
-        for name in ("lists/partial", "cache/archives/partial", "etc"):
-            (state / name).mkdir(parents=True)
-        (state / "status").touch()
-        (state / "etc" / "sources.list").write_text(f"deb [signed-by={KEYS}] {MIRROR} {node.suite} main\n")
-
-    options = {
-        "Dir::Etc": state / "etc",
-        "Dir::Etc::SourceParts": "/dev/null",
-        "Dir::State": state,
-        "Dir::State::status": state / "status",
-        "Dir::Cache": state / "cache",
-        "APT::Architecture": node.arch,
-        "APT::Architectures::": node.arch,
-    }
-    words = [word for name, value in options.items() for word in ("-o", f"{name}={value}")]
-    if not list((state / "lists").glob("*Packages*")):
-        machine.run("apt-get", *words, "-qq", "update")
-    return words
-
-
-def download(folder: Path, node: Node, package: str) -> Path:
-    """Brings a package of a suite."""
-    words = apt(folder, node)
-    kept = folder / f"{node.suite}-{node.arch}"
-    kept.mkdir(exist_ok=True)
-    if not list(kept.glob(f"{package}_*.deb")):
-        machine.run("apt-get", *words, "-qq", "download", package, cwd=kept)
-    return next(kept.glob(f"{package}_*.deb"))
-
-
-def depends(folder: Path, node: Node, package: str) -> list[str]:
-    """What a package depends on."""
-    lines = machine.run("apt-cache", *apt(folder, node), "depends", package).splitlines()
-    return [line.split()[-1] for line in lines if line.strip().startswith("Depends:")]
-
-
-def kernel_of(folder: Path, node: Node) -> machine.Kernel:
-    """Brings a suite's kernel for clouds."""
-    wanted = depends(folder, node, f"linux-image-cloud-{node.arch}")
-    package = next(name for name in wanted if name.startswith("linux-image-"))
-    # Newer suites have the image and the modules in packages of their own.
-    parts = [name for name in depends(folder, node, package) if name.startswith(("linux-binary-", "linux-modules-"))]
-    packages = [download(folder, node, name) for name in [package, *parts]]
-    return machine.unpack(packages, folder / f"{node.suite}-{node.arch}" / "kernel")
-
-
 def tree_of(folder: Path, node: Node, quell: Path) -> Path:
     """A small system: busybox, quell, and the script that runs."""
     tree = folder / f"root-{node.arch}"
@@ -110,7 +59,7 @@ def tree_of(folder: Path, node: Node, quell: Path) -> Path:
         (tree / name).mkdir(parents=True)
     machine.put_shell(tree)
     if node.arch != "amd64":
-        package = download(folder, Node("bookworm", arch=node.arch), "busybox-static")
+        package = Suite("bookworm", node.arch, folder).download("busybox-static")
         unpacked = folder / f"busybox-{node.arch}"
         machine.run("dpkg-deb", "-x", package, unpacked)
         machine.put(next(unpacked.rglob("busybox")), tree, "bin/busybox")
@@ -166,10 +115,11 @@ def kernels(given: argparse.Namespace, folder: Path) -> int:
     """Boots each guest, and prints the table; returns how many guests failed."""
     rows = []
     wrong = 0
-    for name in given.guest or [name for name, node in NODES.items() if node.arch == "amd64" or given.quell_arm64]:
+    can_run = [name for name, node in NODES.items() if node.arch == "amd64" or given.quell_arm64]
+    for name in machine.chosen(given.guest, can_run):
         node = NODES[name]
         quell = given.quell if node.arch == "amd64" else given.quell_arm64
-        kernel = kernel_of(folder, node)
+        kernel = Suite(node.suite, node.arch, folder).kernel()
         disk = folder / "disk.img"
         machine.make_disk(tree_of(folder, node, quell), disk, "1G")
         boot = machine.Boot(

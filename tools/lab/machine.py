@@ -8,6 +8,10 @@ import threading
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 GUEST = ROOT / "tools" / "lab" / "guest"
@@ -21,7 +25,7 @@ MARK = "LAB: "
 
 @dataclass
 class Kernel:
-    """A kernel of Debian, unpacked."""
+    """A kernel, unpacked."""
 
     image: Path
     modules: Path
@@ -57,25 +61,17 @@ def run(*command: object, cwd: Path | None = None) -> str:
     return subprocess.run(words, check=True, text=True, capture_output=True, cwd=cwd).stdout
 
 
-def unpack(packages: list[Path], folder: Path) -> Kernel:
-    """Unpacks a kernel's packages."""
-    if not folder.exists():
-        for package in packages:
-            run("dpkg-deb", "-x", package, folder)
-    modules = next(path for path in (*folder.glob("lib/modules/*"), *folder.glob("usr/lib/modules/*")))
-    # Newer packages have the image next to the modules.
-    image = next(path for path in (*folder.glob("boot/vmlinuz-*"), modules / "vmlinuz") if path.exists())
-    return Kernel(image, modules, modules.name)
+class UnknownGuestError(Exception):
+    """A guest that a scenario does not have."""
 
 
-def cloud_kernel() -> Kernel:
-    """Brings the host's suite's kernel for clouds."""
-    KEPT.mkdir(parents=True, exist_ok=True)
-    depends = run("apt-cache", "depends", "linux-image-cloud-amd64")
-    package = next(line.split()[-1] for line in depends.splitlines() if "Depends: linux-image" in line)
-    if not list(KEPT.glob(f"{package}_*.deb")):
-        run("apt-get", "download", package, cwd=KEPT)
-    return unpack(list(KEPT.glob(f"{package}_*.deb")), KEPT / "kernel")
+def chosen(asked: list[str] | None, known: Iterable[str]) -> list[str]:
+    """The guests that are asked for, or all."""
+    names = list(known)
+    for name in asked or []:
+        if name not in names:
+            raise UnknownGuestError(f"no guest {name} here; there are {', '.join(names)}")
+    return asked or names
 
 
 def libraries(program: Path) -> list[Path]:
@@ -91,11 +87,12 @@ def put(source: Path, tree: Path, name: str) -> None:
     shutil.copy2(source, target)
 
 
-def put_program(program: Path, tree: Path, name: str) -> None:
-    """Copies a program into a tree, with its libraries."""
+def put_program(program: Path, tree: Path, name: str, *, replace: bool = True) -> None:
+    """Copies a program into a tree, with its libraries, and replaces those that are there or leaves them."""
     put(program, tree, name)
     for library in libraries(program):
-        put(library, tree, str(library))
+        if replace or not (tree / str(library).lstrip("/")).exists():
+            put(library, tree, str(library))
 
 
 def put_shell(tree: Path) -> None:

@@ -6,6 +6,7 @@ import shutil
 from typing import TYPE_CHECKING
 
 import machine
+from debian import Suite
 
 if TYPE_CHECKING:
     import argparse
@@ -32,7 +33,7 @@ def power(given: argparse.Namespace, folder: Path) -> int:
     The disk is kept. After each cut the next boot recovers as quell-recover.service does, and everything must be as it
     was, byte by byte.
     """
-    kernel = machine.cloud_kernel()
+    kernel = Suite("bookworm", "amd64", folder).kernel()
     disk = folder / "disk.img"
     machine.make_disk(tree_of(folder, given.quell), disk, "1G")
     first_root = machine.first_root(folder, kernel)

@@ -21,7 +21,7 @@ from power import power
 from systems import systems
 
 SCENARIOS = {"power": power, "systems": systems, "kernels": kernels}
-TOOLS = ["qemu-system-x86_64", "qemu-img", "busybox", "cpio", "mkfs.ext4", "mmdebstrap"]
+TOOLS = ["qemu-system-x86_64", "qemu-img", "busybox", "cpio", "mkfs.ext4", "mmdebstrap", "grub-mkstandalone"]
 
 
 def main() -> int:
@@ -49,7 +49,10 @@ def main() -> int:
     for name in given.scenario:
         folder = machine.KEPT / name
         folder.mkdir(parents=True, exist_ok=True)
-        wrong += SCENARIOS[name](given, folder)
+        try:
+            wrong += SCENARIOS[name](given, folder)
+        except machine.UnknownGuestError as unknown_guest:
+            parser.error(str(unknown_guest))
     return 1 if wrong else 0
 
 

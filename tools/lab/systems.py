@@ -81,10 +81,8 @@ def root(folder: Path) -> Path:
 def disk(folder: Path, quell: Path) -> Path:
     """The disk that all guests begin with."""
     tree = root(folder)
-    machine.put(quell, tree, "usr/bin/quell")
-    for library in machine.libraries(quell):
-        if not (tree / str(library).lstrip("/")).exists():
-            machine.put(library, tree, str(library))
+    # Its own libraries stay: the packages need them.
+    machine.put_program(quell, tree, "usr/bin/quell", replace=False)
     for unit in UNITS:
         machine.put(machine.ROOT / "packaging" / "systemd" / unit, tree, f"etc/systemd/system/{unit}")
     shutil.rmtree(tree / "lab", ignore_errors=True)
@@ -177,7 +175,7 @@ def one(name: str, given: argparse.Namespace, folder: Path, base: Path) -> int:
 def systems(given: argparse.Namespace, folder: Path) -> int:
     """Runs the guests one after the other."""
     base = disk(folder, given.quell)
-    failed = {name: one(name, given, folder, base) for name in given.guest or SYSTEMS}
+    failed = {name: one(name, given, folder, base) for name in machine.chosen(given.guest, SYSTEMS)}
     for name, count in failed.items():
         print(f"{name}: {count or 'no'} failed checks")
     return sum(failed.values())
