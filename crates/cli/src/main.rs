@@ -28,6 +28,7 @@ use clap::Parser as _;
 
 fn main() -> ExitCode {
     quell_recording::silence_decoders();
+    memory::report_panics();
     let arguments: Vec<_> = std::env::args_os().collect();
     if arguments.len() < 2 {
         return dispatch::welcome();

@@ -3,6 +3,7 @@
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use fs_err as fs;
@@ -16,8 +17,24 @@ const OLD: Duration = Duration::from_secs(86_400);
 /// # Errors
 /// When `folder` does not accept one.
 pub fn new_in(folder: &Path, kind: &str) -> std::io::Result<TempDir> {
+    static MADE: AtomicU64 = AtomicU64::new(0);
     remove(folder, kind);
-    Builder::new().prefix(&prefix(kind)).tempdir_in(folder)
+    let prefix = format!("{}{}-", prefix(kind), MADE.fetch_add(1, Ordering::Relaxed));
+    let made = Builder::new().prefix(&prefix).tempdir_in(folder)?;
+    remove_doubles(&made, &prefix);
+    Ok(made)
+}
+
+/// Removes what an earlier attempt of this one made: a file system in a network repeats `mkdir` when it lost the answer, and then reports
+/// that the folder exists, for which another name is tried.
+fn remove_doubles(made: &TempDir, prefix: &str) {
+    let folder = made.path().parent().unwrap_or(Path::new("."));
+    for entry in folder.read_dir().into_iter().flatten().flatten() {
+        let is_double = entry.file_name().as_encoded_bytes().starts_with(prefix.as_bytes());
+        if is_double && entry.path() != made.path() {
+            let _ = fs::remove_dir(entry.path());
+        }
+    }
 }
 
 /// Makes a folder in a temporary one, and moves it to `path` when it is complete: there it is whole, or not at all.
@@ -114,6 +131,17 @@ mod tests {
         assert!(path.join("file").exists());
         let again = make_aside(&path, ".aside-", make).unwrap_err();
         assert_eq!((again.kind(), left()), (io::ErrorKind::AlreadyExists, 1));
+    }
+
+    #[test]
+    fn a_folder_made_twice_is_removed_and_those_of_others_stay() {
+        let dir = tempfile::tempdir().unwrap();
+        let (double, other) = (dir.path().join("kind-1-abc"), dir.path().join("kind-2-abc"));
+        create_dir(&double).unwrap();
+        create_dir(&other).unwrap();
+        let made = Builder::new().prefix("kind-1-").tempdir_in(dir.path()).unwrap();
+        remove_doubles(&made, "kind-1-");
+        assert!(made.path().exists() && other.exists() && !double.exists());
     }
 
     #[test]

@@ -49,7 +49,7 @@ pub use manifest::{
 pub use nanos::{Nanos, NanosError, format_ns};
 pub use phase::{MpiFacts, Phase, RankFacts};
 pub use phase_rows::{add_phases, read_phases};
-pub use read::{Recording, silence_decoders};
+pub use read::{Recording, is_lack_of_memory, silence_decoders};
 pub use source::{Level as SourceLevel, Source, SourceKind};
 pub use source_pattern::SourcePattern;
 pub use trace::{Detour, Quanta, Quantum, Span, Trace};

@@ -206,8 +206,21 @@ fn whole_messages(bytes: &[u8]) -> usize {
 
 /// Runs a decoder of another crate on bytes that may be hostile: a panic becomes an error of the file.
 pub(crate) fn contain<T>(decode: impl FnOnce() -> T) -> Result<T, String> {
-    std::panic::catch_unwind(std::panic::AssertUnwindSafe(decode))
-        .map_err(|_| "its content is damaged".to_owned())
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(decode)).map_err(|panic| {
+        let why = if is_lack_of_memory(&*panic) {
+            "not enough memory to unpack it"
+        } else {
+            "its content is damaged"
+        };
+        why.to_owned()
+    })
+}
+
+/// Whether a panic is that of the binding of zstd where the library got no memory.
+pub fn is_lack_of_memory(panic: &dyn std::any::Any) -> bool {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied())
+        .is_some_and(|text| text.starts_with("zstd returned null pointer"))
 }
 
 /// Decoders of Arrow and Parquet panic on some damaged files. Readers here turn that into an error. The panic's own
@@ -215,7 +228,8 @@ pub(crate) fn contain<T>(decode: impl FnOnce() -> T) -> Result<T, String> {
 pub fn silence_decoders() {
     let default = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
-        let foreign = |file: &str| file.contains("/arrow-") || file.contains("/parquet-");
+        let foreign =
+            |file: &str| ["/arrow-", "/parquet-", "/zstd-safe-"].iter().any(|name| file.contains(name));
         if !panic.location().is_some_and(|location| foreign(location.file())) {
             default(panic);
         }
