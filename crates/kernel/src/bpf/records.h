@@ -78,29 +78,34 @@ struct open_interval {
 	u32 pad;
 };
 
+/* What a hard interrupt touches comes first, then softirqs, then switches, a cache line each: an interrupt finds its caches cold, and its
+ * cost is the number of lines. */
 struct cpu_state {
 	/* Net time of all intervals that have ended on this CPU. What this sum grows by while an interval is open was nested in it: net
 	 * is gross less growth. NMIs have their own sum, because an NMI may arrive while the other one is being written. */
 	u64 taken_ns;
 	u64 taken_by_nmi_ns;
 	struct open_interval hardirq;
+	u32 active; /* watched, or a followed thread is on this CPU: the only field that most events read */
+	u32 slot;   /* of the thread that is on this CPU; 0: none */
+
 	struct open_interval softirq;
-	struct open_interval task;
 	u64 stolen_ns; /* the hypervisor's counter when it was last read */
 	u64 stolen_at_ns;
-	u64 lost; /* records for which the ring had no room */
+	u32 victim;  /* the id of the thread that is on this CPU; 0: it is not followed */
 	u32 watched; /* everything on this CPU is recorded */
-	u32 active;  /* watched, or a followed thread is on this CPU: the only field that most events read */
-	u32 slot;    /* of the thread that is on this CPU; 0: none */
-	u32 victim;  /* its id */
-	struct cause sent;   /* why another CPU last sent an interrupt to this one */
-	struct cause woken;  /* what last woke the task `wakee` for this CPU */
-	struct cause running; /* what woke the task that is on this CPU */
-	u32 wakee;
-	u32 pad;
-	u32 waiters[MOST_WAITERS]; /* slots of the followed threads that wait on this CPU, preempted; 0: free */
+
+	struct open_interval task;
 	u64 on_cpu;          /* address of the task that came in at the last switch that was seen */
 	u64 scheduler_ahead; /* CLOCK_MONOTONIC less the scheduler's clock, in ns */
+	u32 wakee;
+	u32 pad;
+
+	struct cause sent;    /* why another CPU last sent an interrupt to this one */
+	struct cause woken;   /* what last woke the task `wakee` for this CPU */
+	struct cause running; /* what woke the task that is on this CPU */
+	u32 waiters[MOST_WAITERS]; /* slots of the followed threads that wait on this CPU, preempted; 0: free */
+	u64 lost; /* records for which the ring had no room */
 } __attribute__((aligned(64)));
 
 /* Set before loading. */

@@ -23,9 +23,11 @@ const volatile struct thread_record a_thread_record = {};
 
 u64 lost_threads = 0;
 
-/* An array, not a per-CPU array: a sender of an interrupt, and a waker, writes its name into the state of the target CPU. */
+/* An array, not a per-CPU array: a sender of an interrupt, and a waker, writes its name into the state of the target CPU. It is not mapped:
+ * the flag makes it begin on a page, so that each CPU's state begins on a cache line. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, 1);
 	__type(key, u32);
 	__type(value, struct cpu_state);

@@ -11,10 +11,13 @@
 /* The run queue is reached from the current task: a per-CPU variable can be named only where the kernel keeps all its symbols. */
 static __always_inline u64 stolen_ever(void)
 {
-	struct task_struct *task = (void *)bpf_get_current_task();
 	if (!bpf_core_field_exists(struct sched_entity, cfs_rq) || !bpf_core_field_exists(struct cfs_rq, rq) ||
 	    !bpf_core_field_exists(struct rq, prev_steal_time))
 		return 0;
+	/* A typed pointer needs no call for each step. Linux 5.11 and later. */
+	if (bpf_core_enum_value_exists(enum bpf_func_id___new, BPF_FUNC_get_current_task_btf___new))
+		return bpf_get_current_task_btf()->se.cfs_rq->rq->prev_steal_time;
+	struct task_struct *task = (void *)bpf_get_current_task();
 	return BPF_CORE_READ(task, se.cfs_rq, rq, prev_steal_time);
 }
 

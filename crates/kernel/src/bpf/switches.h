@@ -9,11 +9,39 @@
 #include "steal.h"
 #include "threads.h"
 
-/* Records the run of `prev`, which ends now. The idle task is not noise. */
-static __always_inline void end_run(struct cpu_state *state, u32 cpu, struct task_struct *prev, u64 now_ns)
+/* The task that leaves a CPU. */
+struct leaving {
+	u64 arrival; /* when it came, on the scheduler's clock; 0: unknown */
+	u64 name[NAME_LENGTH / sizeof(u64)];
+	u32 pid;
+	u32 tgid;
+};
+
+/* From a typed pointer, which needs no call for each field. */
+static __always_inline struct leaving leaving(struct task_struct *task)
 {
-	u32 pid = BPF_CORE_READ(prev, pid);
-	if (!state->task.start_ns || pid == 0)
+	struct leaving who = { .pid = task->pid, .tgid = task->tgid };
+	who.name[0] = *(u64 *)&task->comm[0];
+	who.name[1] = *(u64 *)&task->comm[sizeof(u64)];
+	if (bpf_core_field_exists(task->sched_info.last_arrival))
+		who.arrival = task->sched_info.last_arrival;
+	return who;
+}
+
+/* From an address. */
+static __always_inline struct leaving leaving_at(struct task_struct *task)
+{
+	struct leaving who = { .pid = BPF_CORE_READ(task, pid), .tgid = BPF_CORE_READ(task, tgid) };
+	BPF_CORE_READ_STR_INTO((char(*)[NAME_LENGTH]) & who.name, task, comm);
+	if (bpf_core_field_exists(task->sched_info.last_arrival))
+		who.arrival = BPF_CORE_READ(task, sched_info.last_arrival);
+	return who;
+}
+
+/* Records the run of a task, which ends now. The idle task is not noise. */
+static __always_inline void end_run(struct cpu_state *state, u32 cpu, const struct leaving *prev, u64 now_ns)
+{
+	if (!state->task.start_ns || prev->pid == 0)
 		return;
 	u64 net = net_of(state, &state->task, now_ns);
 	struct named_record *to = reserve(state, cpu, sizeof(*to));
@@ -21,21 +49,19 @@ static __always_inline void end_run(struct cpu_state *state, u32 cpu, struct tas
 		return;
 	fill(&to->record, cpu, 0, &state->task, now_ns, net);
 	to->cause = state->running;
-	to->pid = pid;
-	to->tgid = BPF_CORE_READ(prev, tgid);
-	BPF_CORE_READ_STR_INTO(&to->name, prev, comm);
+	to->pid = prev->pid;
+	to->tgid = prev->tgid;
+	__builtin_memcpy(to->name, prev->name, sizeof(to->name));
 	bpf_ringbuf_submit(to, BPF_RB_NO_WAKEUP);
 }
 
 /* When `prev` came onto the CPU, if that switch was not seen; 0 if it was seen. Some kernels show no switch from the threads of a
  * virtual machine's own agent (65 of 65 were missing in 22 s, among 55,393 that were seen), and a busy program can miss a switch on any
  * kernel. The scheduler stores the arrival time on its own clock; each run that was seen gives the offset of that clock from ours. */
-static __always_inline u64 came_unseen(struct cpu_state *state, struct task_struct *prev, u64 now_ns)
+static __always_inline u64 came_unseen(struct cpu_state *state, u64 prev, u64 arrival, u64 now_ns)
 {
-	u64 arrival = 0, since = state->task.start_ns;
-	if (bpf_core_field_exists(prev->sched_info.last_arrival))
-		arrival = BPF_CORE_READ(prev, sched_info.last_arrival);
-	if (!since || state->on_cpu == (u64)prev) {
+	u64 since = state->task.start_ns;
+	if (!since || state->on_cpu == prev) {
 		state->scheduler_ahead = since && arrival ? since - arrival : 0;
 		return 0;
 	}
@@ -56,8 +82,10 @@ static __always_inline void come(struct cpu_state *state, u32 cpu, u32 tid, u64 
 static __always_inline void switch_unseen(struct cpu_state *state, u32 cpu, u32 tid, u64 came_ns)
 {
 	struct task_struct *before = (void *)state->on_cpu;
-	if (state->watched)
-		end_run(state, cpu, before, came_ns);
+	if (state->watched) {
+		struct leaving left = leaving_at(before);
+		end_run(state, cpu, &left, came_ns);
+	}
 	if (settings.follow)
 		end_pieces(state, cpu, before, came_ns);
 	/* An adoption may have given the task its slot since: then its account begins there, after it came. */
@@ -82,7 +110,10 @@ static __always_inline void look_for_unseen_switch(struct cpu_state *state, u32 
 	struct task_struct *current = (void *)bpf_get_current_task();
 	if (!settings.follow || !state->on_cpu || state->on_cpu == (u64)current)
 		return;
-	u64 came = came_unseen(state, current, now_ns);
+	u64 arrival = 0;
+	if (bpf_core_field_exists(current->sched_info.last_arrival))
+		arrival = BPF_CORE_READ(current, sched_info.last_arrival);
+	u64 came = came_unseen(state, (u64)current, arrival, now_ns);
 	if (!came)
 		return;
 	switch_unseen(state, cpu, bpf_get_current_pid_tgid(), came);
@@ -110,12 +141,14 @@ SEC("tp_btf/sched_switch") int BPF_PROG(task_switch, bool preempted, struct task
 	struct cpu_state *state = state_of(cpu);
 	if (!state || (!state->watched && !settings.follow))
 		return 0;
-	u64 now = bpf_ktime_get_ns(), came = came_unseen(state, prev, now);
+	u64 now = bpf_ktime_get_ns();
+	struct leaving left = leaving(prev);
+	u64 came = came_unseen(state, (u64)prev, left.arrival, now);
 	if (came)
 		switch_unseen(state, cpu, prev->pid, came);
 	state->on_cpu = (u64)prev;
 	if (state->watched)
-		end_run(state, cpu, prev, now);
+		end_run(state, cpu, &left, now);
 	if (settings.follow) {
 		end_pieces(state, cpu, prev, now);
 		leave(state, cpu, prev, next, preempted, state_left(ctx, prev), now);
