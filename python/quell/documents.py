@@ -52,7 +52,7 @@ MicrosecondTimes: TypeAlias = "Literal['events', 'quanta', 'quanta-without-barri
 """Times that a tool writes as whole microseconds."""
 
 
-RecordingWarning: TypeAlias = "CoarseClockWarning | BuffersNotLockedWarning | CpuClosedWarning | CpuTakenWarning | StoppedWarning | ThresholdOfCoarseClockWarning | ThresholdInsideLoopWarning | ClockDriftWarning | RowsLostWarning | RowsMissingWarning | RealtimeThrottledWarning | VirtualMachineWarning | IntervalsLostWarning | ThreadsNotFollowedWarning | CutOffWarning | InterruptedWarning | CpuUnknownWarning | CpusOfThreadsUnknownWarning | CpusOfRanksUnknownWarning | RanksMovedWarning | StartsUnknownWarning | QuantaCountedWarning | LatenciesCountedWarning | SummaryWarning | UnitUnknownWarning | WholeMicrosecondsWarning | SumsMissingWarning | OsnoiseSumsWarning | QuantaArePeriodsWarning | TagsAsThreadsWarning | SwitchesAndFaultsLeftOutWarning | EventsLeftOutWarning | InstancesLeftOutWarning | EventsLostWarning | RowsCutOffWarning | SumsDifferWarning | SentenceWarning"
+RecordingWarning: TypeAlias = "CoarseClockWarning | BuffersNotLockedWarning | CpuClosedWarning | CpuTakenWarning | StoppedWarning | ThresholdOfCoarseClockWarning | ThresholdInsideLoopWarning | ClockDriftWarning | LongerByRecorderWarning | RowsLostWarning | RowsMissingWarning | RealtimeThrottledWarning | VirtualMachineWarning | IntervalsLostWarning | ThreadsNotFollowedWarning | CutOffWarning | InterruptedWarning | CpuUnknownWarning | CpusOfThreadsUnknownWarning | CpusOfRanksUnknownWarning | RanksMovedWarning | StartsUnknownWarning | QuantaCountedWarning | LatenciesCountedWarning | SummaryWarning | UnitUnknownWarning | WholeMicrosecondsWarning | SumsMissingWarning | OsnoiseSumsWarning | QuantaArePeriodsWarning | TagsAsThreadsWarning | SwitchesAndFaultsLeftOutWarning | EventsLeftOutWarning | InstancesLeftOutWarning | EventsLostWarning | RowsCutOffWarning | SumsDifferWarning | SentenceWarning"
 """A warning for the reader of a recording's figures."""
 
 
@@ -72,7 +72,7 @@ SummingTool: TypeAlias = "Literal['cyclictest', 'oslat', 'rtla']"
 """A tool whose files end with sums."""
 
 
-Suspect: TypeAlias = "Literal['lost', 'not_traced', 'entry_and_exit', 'steal', 'near_known', 'periodic', 'near_resolution', 'hypervisor_exits', 'firmware_or_sibling']"
+Suspect: TypeAlias = "Literal['lost', 'not_traced', 'entry_and_exit', 'steal', 'near_known', 'whole_machine', 'periodic', 'near_resolution', 'hypervisor_exits', 'firmware_or_sibling']"
 """A suspected cause of unattributed time."""
 
 
@@ -173,6 +173,25 @@ class Band(TypedDict):
 
     low_ns: int
     """The shortest duration in it, in nanoseconds."""
+
+
+class Band2(TypedDict):
+    """Strikes of one length."""
+
+    below_ns: int
+    """The length at which the next begin, twice as long."""
+
+    by_chance: float
+    """Number that chance would give."""
+
+    from_ns: int
+    """The shortest of these lengths."""
+
+    strikes: int
+    """Number of strikes."""
+
+    total_ns: int
+    """The time for which all CPUs stood still."""
 
 
 class Baseline(TypedDict):
@@ -1656,6 +1675,24 @@ class Location(TypedDict):
     """Its rank and thread; null if the archive does not define it."""
 
 
+class LongerByRecorderWarning(TypedDict):
+    """The kernel recorder itself lengthens the detours that it explains."""
+
+    below_ns: int
+    """Only detours below this length were measured."""
+
+    code: Literal["longer-by-recorder"]
+
+    high_percent: float
+    """The upper end."""
+
+    low_percent: float
+    """The lower end of its 95 % interval."""
+
+    percent: float
+    """By how much of their time, in percent."""
+
+
 class LoopFacts(TypedDict):
     """The probe's own loop on one CPU: the time of an undisturbed turn, in ns."""
 
@@ -2379,6 +2416,35 @@ class RecordedDifferentlyWarning(TypedDict):
     """Number of different ways."""
 
 
+class RecorderEffect(TypedDict):
+    """How much more time detours take while the kernel recorder's programs are attached, measured on the recorded
+    CPUs before the recording.
+    """
+
+    below_ns: int
+    """Only detours below this length count: longer ones are mostly other tasks, which come and go without regard for
+    the recorder.
+    """
+
+    block_ns: int
+    """Length of a block."""
+
+    high_percent: float
+    """The upper end."""
+
+    low_percent: float
+    """The lower end of its 95 % interval."""
+
+    pairs: int
+    """Number of pairs of blocks, one with the programs attached and one without."""
+
+    percent: float
+    """Its change by the programs, in percent."""
+
+    without_ns_per_s: float
+    """Time in detours without the programs, in ns per second."""
+
+
 class RowsCutOffWarning(TypedDict):
     """The number of rows of an imported file differs from that in its head."""
 
@@ -2534,8 +2600,14 @@ class Show(TypedDict):
     recorder_cost: NotRequired[list[ProgramCost] | None]
     """The cost of the kernel recorder's programs, if it was counted (`record --cost`)."""
 
+    recorder_effect: NotRequired[RecorderEffect | None]
+    """What the kernel recorder adds to the detours, if it was measured (`record --effect`)."""
+
     schema: str
     """`quell.show/2`."""
+
+    simultaneous: NotRequired[Simultaneous | None]
+    """What strikes all these CPUs at the same time; null for fewer than two."""
 
     sources: NotRequired[list[SourceRow] | None]
     """One entry per source, by time, quell's own last; null if sources are not known."""
@@ -2672,6 +2744,28 @@ class Simulation(TypedDict):
 
     warnings: list[DocumentWarning]
     """What limits the result."""
+
+
+class Simultaneous(TypedDict):
+    """What strikes all CPUs of a recording at the same time. quell's own detours are left out."""
+
+    bands: list[Band2]
+    """By length: only lengths of which there are more than chance gives."""
+
+    by_chance: float
+    """Number of strikes that chance would give, of these lengths."""
+
+    cpus: int
+    """Number of CPUs that were observed at the same time."""
+
+    longest_ns: int
+    """The longest such time."""
+
+    strikes: int
+    """Number of strikes, of the lengths in `bands`."""
+
+    total_ns: int
+    """The time for which all CPUs stood still."""
 
 
 class SizeRange(TypedDict):

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import time
 from pathlib import Path
-from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
 from child import BenchError, Child, run
 from page import Limit, Result, figure
 
 if TYPE_CHECKING:
-    import random
-
     from run import Setting
 
 SOURCE = Path(__file__).resolve().with_name("event_load.c")
@@ -23,20 +19,18 @@ LOAD = "task:event_load"
 TIMEOUT_S = 120.0
 MIB = 2**20
 
-PROGRAM_NS = 200
-CONSUMER_PERCENT = 2.0
+PROGRAM_NS_UNDISTURBED = 180
+PROGRAM_NS_UNDER_LOAD = 120
+CONSUMER_PERCENT = 1.0
 CONSUMER_EVENTS = 20_000
 # Slightly more is requested, so that the actual rate is at least the intended one.
 CONSUMER_RATE = 21_000
 STORM_EVENTS = 300_000
 STORM_RATE = 310_000
 UNACCOUNTED_PERCENT = 0.1
-OBSERVER_PERCENT = 5.0
-PAIRS = 12
-PAIR_S = 3
-RESAMPLES = 10_000
-# Detours of other tasks are mostly longer than this; they are independent of the recorder.
-SHORT_NS = 100_000
+OBSERVER_PERCENT = 2.0
+OBSERVER_HIGH_PERCENT = 5.0
+PAIRS = 1000
 LOAD_S = 6
 # Time from the recording's first file to the load, and from the load's end to the last sample of the consumer.
 LEAD_S = 0.5
@@ -45,16 +39,15 @@ TAIL_S = 1.0
 QUESTION = (
     "What the kernel recorder costs. Its programs: time and runs by the kernel's own account (bpf_stats), both "
     "CPUs' runs together, next to a probe. Its consumer, the thread that empties the rings and writes: CPU time "
-    "while a known load makes events. The observer effect: detour time with the recorder on against off, in pairs "
-    "whose order turns round each time. A storm: what is recorded and what is counted as lost, against the kernel's"
-    " own count of how often the load's threads left the CPU."
+    "while a known load makes events. The observer effect: the length of detours with its programs attached against "
+    "detached, in pairs of blocks whose order turns round each time. A storm: what is recorded and what is counted "
+    "as lost, against the kernel's own count of how often the load's threads left the CPU."
 )
 NOTES = [
     "An event is one run of a program. An interval takes two or more: its begin, its end, and often its reason.",
     "The kernel's own taking of time, some 20 ns a run, is within the programs' figures, and only there.",
     "The consumer turns its rows into Parquet when the recording has ended; that comes on top, and disturbs no one.",
-    "The observer's figures are medians of paired ratios, with a 95 % bootstrap interval of the median.",
-    "Detours below 100 us leave out most of the other tasks, which come and go without regard for the recorder.",
+    "The observer's figures are those that the recording states of itself (`record --effect`).",
     "Lost intervals may be of any source, so the load's are known only within them: the limit is on what lies outside.",
 ]
 
@@ -78,6 +71,17 @@ class Taken(NamedTuple):
     lost: int
     load: Load | None
     consumer_s: float
+
+
+class Effect(NamedTuple):
+    """What a recording states of its recorder's effect."""
+
+    pairs: int
+    below_ns: float
+    without_ns_per_s: float
+    percent: float
+    low_percent: float
+    high_percent: float
 
 
 def measure(setting: Setting) -> Result:
@@ -108,7 +112,8 @@ def programs(setting: Setting, program: Path, result: Result) -> None:
         taken = record(setting, result, program, load, ["--cost"])
         costs = read_costs(taken.show)
         runs, ns = sum(runs for _, runs, _ in costs), sum(ns for _, _, ns in costs)
-        result.limits.append(Limit(f"programs, {name}: mean time an event", ns / runs, PROGRAM_NS, " ns"))
+        most = PROGRAM_NS_UNDER_LOAD if load else PROGRAM_NS_UNDISTURBED
+        result.limits.append(Limit(f"programs, {name}: mean time an event", ns / runs, most, " ns"))
         result.rows.append([f"programs, {name}: runs", f"{runs:,}"])
         result.rows.append([f"programs, {name}: ns an interval", figure(ns / max(taken.intervals, 1))])
         for cost, cost_runs, cost_ns in costs:
@@ -150,50 +155,30 @@ def storm(setting: Setting, program: Path, result: Result) -> None:
 
 
 def observer(setting: Setting, result: Result) -> None:
-    """Detour time with the recorder on, relative to off."""
-    seconds: dict[str, list[tuple[float, float]]] = {"on": [], "off": []}
+    """What the recorder adds to detours, by the recording's own account."""
+    folder = setting.scratch / "observer.quell"
+    command = [str(setting.quell), "record", "-q", "-o", str(folder), "--cpus", str(setting.cpu), "--sources", "on"]
     pairs = setting.rounds or PAIRS
-    for number in range(pairs):
-        for mode in ("on", "off") if number % 2 else ("off", "on"):
-            seconds[mode].append(detour_time(setting, mode, f"pair-{number}-{mode}.quell", result))
-    for index, what in ((0, "all detours"), (1, "detours below 100 us")):
-        on, off = ([one[index] for one in seconds[mode]] for mode in ("on", "off"))
-        ratios = [a / b - 1 for a, b in zip(on, off)]
-        low, high = bootstrap(ratios, setting.random)
-        text = f"{100 * median(ratios):+.2f} % ({100 * low:+.2f} to {100 * high:+.2f})"
-        result.rows.append([f"observer, {what}: change of time, {pairs} pairs", text])
-        for name, values in (("off", off), ("on", on)):
-            result.rows.append([f"observer, {what}: median, recorder {name}, ms/s", figure(median(values) * 1e3)])
-        result.limits.append(Limit(f"observer, {what}: change of time", 100 * median(ratios), OBSERVER_PERCENT, " %"))
-
-
-def detour_time(setting: Setting, mode: str, name: str, result: Result) -> tuple[float, float]:
-    """Seconds per second in all detours, and in the short ones."""
-    folder, rows = setting.scratch / name, setting.scratch / "rows.csv"
-    command = [str(setting.quell), "record", "-q", "-o", str(folder), "--cpus", str(setting.cpu)]
-    child = run([*command, "--duration", f"{PAIR_S}s", "--sources", mode], TIMEOUT_S).checked()
-    run([str(setting.quell), "convert", str(folder), str(rows)], TIMEOUT_S).checked()
-    text = rows.read_text(encoding="utf-8")
-    rows.unlink()
+    child = run([*command, "--duration", "1s", "--effect", str(pairs)], TIMEOUT_S + pairs).checked()
     result.commands.append(child.line().replace(str(setting.scratch), "."))
-    return read_detours(text, PAIR_S)
+    effect = read_effect(folder)
+    below = f"detours below {effect.below_ns / 1e3:.0f} us"
+    text = f"{effect.percent:+.2f} % ({effect.low_percent:+.2f} to {effect.high_percent:+.2f})"
+    result.rows.append([f"observer, {below}: change of their length, {effect.pairs:,} pairs", text])
+    result.rows.append([f"observer, {below}: ms/s without the recorder", figure(effect.without_ns_per_s / 1e6)])
+    result.limits.append(Limit(f"observer, {below}: change of their length", effect.percent, OBSERVER_PERCENT, " %"))
+    result.limits.append(
+        Limit("observer: upper end of the change's 95 % interval", effect.high_percent, OBSERVER_HIGH_PERCENT, " %")
+    )
 
 
-def read_detours(text: str, span_s: float) -> tuple[float, float]:
-    """Seconds per second in detours of a CSV file that `quell convert` wrote, and in the short ones."""
+def read_effect(folder: Path) -> Effect:
+    """The effect of the recorder, as a recording states it."""
     try:
-        lengths = [int(row["duration_ns"]) for row in csv.DictReader(text.splitlines())]
-    except (ValueError, KeyError, TypeError) as error:
-        raise BenchError(f"`quell convert` wrote no `duration_ns` in each row: {error!r}") from error
-    if not any(length < SHORT_NS for length in lengths):
-        raise BenchError("a recording without short detours: there is nothing to compare")
-    return sum(lengths) / 1e9 / span_s, sum(length for length in lengths if length < SHORT_NS) / 1e9 / span_s
-
-
-def bootstrap(values: list[float], order: random.Random) -> tuple[float, float]:
-    """The 95 % interval of the median."""
-    medians = sorted(median(order.choices(values, k=len(values))) for _ in range(RESAMPLES))
-    return medians[int(0.025 * RESAMPLES)], medians[int(0.975 * RESAMPLES) - 1]
+        found = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))["sources"]["effect"]
+        return Effect(*(float(found[name]) if name != "pairs" else int(found[name]) for name in Effect._fields))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise BenchError(f"{folder.name} holds no manifest with the recorder's effect: {error!r}") from error
 
 
 def unaccounted(recorded: int, lost: int, counted: int) -> float:
@@ -205,7 +190,7 @@ def record(setting: Setting, result: Result, program: Path, load: list[str], opt
     """Records one CPU, with a load on it for part of the time."""
     folder = setting.scratch / f"{len(result.commands)}.quell"
     command = [str(setting.quell), "record", "-q", "-o", str(folder), "--cpus", str(setting.cpu), "--sources", "on"]
-    command += [*options, "--duration", f"{LOAD_S + 3}s"]
+    command += [*options, "--effect", "0", "--duration", f"{LOAD_S + 3}s"]
     loads: list[Load] = []
     looks: list[float] = []
 

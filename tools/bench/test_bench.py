@@ -6,7 +6,6 @@ from __future__ import annotations
 import datetime as dt
 import json
 import os
-import random
 import sys
 import tempfile
 import unittest
@@ -180,24 +179,20 @@ class Sources(unittest.TestCase):
             with self.assertRaises(child.BenchError, msg=text):
                 sources_cost.read_lost(self.folder)
 
-    def test_short_detours_are_distinguished(self) -> None:
-        text = "cpu,start_ns,duration_ns,own\n1,0,1000,false\n1,5000,99999,false\n1,200000,100000,false\n"
-        everything, short = sources_cost.read_detours(text, 2)
-        self.assertAlmostEqual(everything, 200_999e-9 / 2)
-        self.assertAlmostEqual(short, 100_999e-9 / 2)
-        for wrong in ("", "cpu,start_ns\n1,2\n", "duration_ns\nx\n", "duration_ns\n100000\n"):
-            with self.assertRaises(child.BenchError, msg=wrong):
-                sources_cost.read_detours(wrong, 1)
+    def test_the_effect_is_the_recordings_own_account(self) -> None:
+        manifest = self.folder / "manifest.json"
+        right = {"pairs": 7, "block_ns": 1, "below_ns": 1e5, "without_ns_per_s": 2e6}
+        right |= {"percent": 1.5, "low_percent": -1.0, "high_percent": 4.0}
+        manifest.write_text(json.dumps({"sources": {"effect": right}}))
+        self.assertEqual(sources_cost.read_effect(self.folder), (7, 1e5, 2e6, 1.5, -1.0, 4.0))
+        for text in ("", "{}", '{"sources": {}}', '{"sources": {"effect": {"pairs": 7}}}'):
+            manifest.write_text(text)
+            with self.assertRaises(child.BenchError, msg=text):
+                sources_cost.read_effect(self.folder)
 
     def test_nothing_may_be_unaccounted(self) -> None:
         for recorded, lost, share in ((100, 0, 0), (90, 10, 0), (95, 50, 0), (80, 10, 10), (101, 0, 1)):
             self.assertEqual(sources_cost.unaccounted(recorded, lost, 100), share)
-
-    def test_the_interval_holds_the_median(self) -> None:
-        order = random.Random(1)  # noqa: S311 (an order to repeat, not a secret)
-        low, high = sources_cost.bootstrap([0.01 * n for n in range(12)], order)
-        self.assertTrue(0 <= low < 0.055 < high <= 0.11, (low, high))
-        self.assertEqual(sources_cost.bootstrap([2.0] * 3, order), (2.0, 2.0))
 
 
 class Simulations(unittest.TestCase):

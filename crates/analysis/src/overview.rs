@@ -13,6 +13,7 @@ use serde::Serialize;
 use crate::Warning;
 use crate::histogram_summary::HistogramOverview;
 use crate::periods::{Period, periods};
+use crate::simultaneous::{Simultaneous, simultaneous};
 use crate::stats::Durations;
 
 /// The part of `show --json` that does not concern sources.
@@ -46,6 +47,8 @@ pub struct Overview {
     pub warnings: Vec<Warning>,
     /// One entry per CPU, for the detour method.
     pub cpus: Vec<CpuOverview>,
+    /// What strikes all these CPUs at the same time; null for fewer than two.
+    pub simultaneous: Option<Simultaneous>,
     /// One entry per CPU, for FWQ, FTQ and the work in phases of an MPI program.
     pub quanta: Vec<QuantaOverview>,
     /// One entry for each CPU, thread and kind, for histograms.
@@ -208,6 +211,7 @@ pub fn overview(recording: &Recording) -> Overview {
         clock: manifest.clock.clone(),
         lost: manifest.lost(),
         warnings,
+        simultaneous: simultaneous(&recording.traces).filter(|_| detour_method),
         cpus,
         quanta: quanta(recording),
         histograms: crate::histogram_summary::overviews(recording),

@@ -16,7 +16,7 @@ pub use order::{
     nearest_rank_in_counts, nearest_rank_of_any_order, type7_higher, type7_lower, type7_nearest,
 };
 pub use poisson::poisson_at_least;
-pub use ranks::{SignedRank, signed_rank};
+pub use ranks::{Centre, SignedRank, centre, signed_rank};
 pub use rates::equal_rates_p;
 pub use student::{mean_half_width, normal_quantile, student_t};
 

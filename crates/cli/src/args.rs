@@ -222,6 +222,10 @@ pub struct Record {
     /// Measure what the kernel recorder's programs cost, for `show --json`; this slows them by some 20 ns per run.
     #[arg(long)]
     pub cost: bool,
+    /// Before the recording, alternate this many pairs of 100 ms with and without the kernel recorder's programs, to state what they add to
+    /// the detours; 0 for none [default: 6 to 30, some tenth of the duration, from 8 s on].
+    #[arg(long, value_name = "PAIRS", conflicts_with = "command")]
+    pub effect: Option<u64>,
     /// Run this command without a probe, and record the noise of its threads and of all processes that they start, on any CPU.
     #[arg(last = true, value_name = "CMD", conflicts_with_all = ["cpus", "count", "duration", "realtime"])]
     pub command: Vec<String>,

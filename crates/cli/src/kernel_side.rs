@@ -1,13 +1,17 @@
 //! The kernel recorder as part of a run: whether it is requested, whether it can run, and its rows.
 
+pub mod effect;
 pub mod record;
 
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use quell_kernel::{KernelError, Plan, Recorder};
 use quell_node::doctor;
-use quell_node::probe::RowSource;
-use quell_recording::{Cpu, Error, Interval, Manifest, SourcesFacts, Thread, Warning, Writer};
+use quell_node::probe::{Plan as ProbePlan, RowSource};
+use quell_recording::{
+    Cpu, Error, Interval, Manifest, RecorderEffect, SourcesFacts, Thread, Warning, Writer,
+};
 
 use crate::args::SourcesMode;
 use crate::printer::Printer;
@@ -32,6 +36,7 @@ pub struct Rows {
     recorder: Recorder,
     intervals: Vec<(Cpu, Interval)>,
     threads: Vec<(Cpu, Thread)>,
+    effect: Option<RecorderEffect>,
 }
 
 impl KernelSide {
@@ -67,7 +72,23 @@ pub fn refusal(error: KernelError) -> anyhow::Error {
 impl Rows {
     /// Wraps a recorder that has started.
     pub fn new(recorder: Recorder) -> Self {
-        Self { recorder, intervals: Vec::new(), threads: Vec::new() }
+        Self { recorder, intervals: Vec::new(), threads: Vec::new(), effect: None }
+    }
+
+    /// Measures what the recorder does to detours, before rows are taken from it. Does nothing for no pairs.
+    pub fn measure_effect(
+        &mut self,
+        plan: &ProbePlan,
+        pairs: u64,
+        stop: &AtomicBool,
+        printer: Printer,
+    ) -> anyhow::Result<()> {
+        if pairs > 0 {
+            let seconds = effect::PAIR.as_secs_f64() * pairs as f64;
+            printer.status(&format!("measuring for {seconds:.1} s what the recorder adds to the detours"));
+            self.effect = effect::measure(&mut self.recorder, plan, pairs, stop)?;
+        }
+        Ok(())
     }
 
     /// The recorder.
@@ -140,12 +161,21 @@ impl RowSource for Rows {
         if facts.lost > 0 {
             manifest.warnings.push(Warning::IntervalsLost { intervals: facts.lost });
         }
+        if let Some(effect) = self.effect.as_ref().filter(|effect| effect.low_percent > 0.0) {
+            manifest.warnings.push(Warning::LongerByRecorder {
+                percent: effect.percent,
+                low_percent: effect.low_percent,
+                high_percent: effect.high_percent,
+                below_ns: effect.below_ns,
+            });
+        }
         if facts.lost_threads > 0 {
             manifest.warnings.push(Warning::ThreadsNotFollowed { threads: facts.lost_threads });
         }
         let before = manifest.sources.take().unwrap_or_default();
         let (command_pid, command_exit_code) = (before.command_pid, before.command_exit_code);
-        manifest.sources = Some(SourcesFacts { command_pid, command_exit_code, ..facts });
+        manifest.sources =
+            Some(SourcesFacts { command_pid, command_exit_code, effect: self.effect.clone(), ..facts });
     }
 }
 

@@ -4,14 +4,32 @@ mod missed;
 
 use libbpf_rs::ReferencesType as _;
 use libbpf_rs::btf::types::{FuncProto, Ptr, Struct, Typedef};
-use libbpf_rs::{Btf, OpenProgramMut};
+use libbpf_rs::skel::Skel as _;
+use libbpf_rs::{Btf, Link, OpenProgramMut, ProgramMut};
 
+use crate::bpf::RecorderSkel;
 use crate::error::KernelError;
 use missed::MISSED;
 
 /// The hook of a program, from its section: kind and name.
 fn place(section: &str) -> (&str, &str) {
     section.split_once('/').unwrap_or((section, ""))
+}
+
+/// Whether the programs of a section of this kind run at a tracepoint.
+fn is_tracepoint(kind: &str) -> bool {
+    matches!(kind, "tp_btf" | "raw_tp")
+}
+
+/// Attaches the programs of all tracepoints, until the links are dropped.
+pub(crate) fn attach(skeleton: &mut RecorderSkel<'_>) -> Result<Vec<Link>, KernelError> {
+    let is_chosen = |program: &ProgramMut<'_>| {
+        is_tracepoint(place(&program.section().to_string_lossy()).0) && program.autoload()
+    };
+    let chosen = skeleton.object_mut().progs_mut().filter(is_chosen);
+    chosen
+        .map(|program| program.attach().map_err(|e| KernelError::refused("to attach a program", &e)))
+        .collect()
 }
 
 /// Whether the run queue stores the hypervisor's counter of stolen time, and can be reached from a task.
@@ -57,11 +75,10 @@ pub(crate) fn choose<'a>(
     for mut program in programs {
         let section = program.section().to_string_lossy().into_owned();
         let (kind, name) = place(&section);
-        let exists = match kind {
-            "tp_btf" | "raw_tp" => self::exists(kernel, name),
-            _ => true,
-        };
+        let exists = !is_tracepoint(kind) || self::exists(kernel, name);
         let wanted = wanted(name);
+        // `attach` does this, so that they can be detached.
+        program.set_autoattach(!is_tracepoint(kind));
         program.set_autoload(exists && wanted);
         let loss = MISSED.iter().find(|(hook, _)| *hook == name).filter(|_| wanted && !exists);
         missing.extend(loss.map(|(hook, loss)| format!("{hook}: {loss}")));

@@ -71,6 +71,7 @@ pub struct Recorder {
     skeleton: RecorderSkel<'static>,
     translator: Translator,
     container: Option<Container>,
+    hooks: Vec<Link>,
     #[expect(dead_code, reason = "held attached")]
     faults: Vec<Link>,
     plan: Plan,
@@ -120,6 +121,7 @@ impl Recorder {
         let mut container = if plan.follow { Some(Container::make(&skeleton, SLOTS)?) } else { None };
         let cost = plan.cost.then(cost::count_cost).transpose()?;
         skeleton.attach().map_err(|e| KernelError::refused("to attach a program", &e))?;
+        let hooks = hooks::attach(&mut skeleton)?;
         if let Some(container) = container.as_mut().filter(|_| plan.adopt) {
             container.adopt(Adopter::new(&skeleton, cpus)?);
         }
@@ -141,6 +143,7 @@ impl Recorder {
             skeleton,
             translator,
             container,
+            hooks,
             faults,
             plan,
             cost,
@@ -149,6 +152,21 @@ impl Recorder {
             steal,
             clock_offset_ns,
         })
+    }
+
+    /// Detaches the programs from the kernel's hooks, until [`Self::attach`].
+    pub fn detach(&mut self) {
+        self.hooks.clear();
+    }
+
+    /// Attaches the programs again. What happened since [`Self::detach`] is in no row, and [`Self::lost`] begins at zero.
+    ///
+    /// # Errors
+    /// [`KernelError::Refused`].
+    pub fn attach(&mut self) -> Result<(), KernelError> {
+        watch(&self.skeleton, &self.plan.cpus)?;
+        self.hooks = hooks::attach(&mut self.skeleton)?;
+        Ok(())
     }
 
     /// Sets the zero of all rows' times, on this process's CLOCK_MONOTONIC. Intervals that ended before it are left out.
@@ -254,6 +272,7 @@ impl Recorder {
             command_exit_code: None,
             own_pid: self.translator.own_pid,
             cost: self.cost.as_ref().map(|_| self.cost()),
+            effect: None,
         }
     }
 

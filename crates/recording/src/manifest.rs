@@ -126,6 +126,25 @@ pub struct ProgramCost {
     pub ns: u64,
 }
 
+/// How much more time detours take while the kernel recorder's programs are attached, measured on the recorded CPUs before the recording.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RecorderEffect {
+    /// Number of pairs of blocks, one with the programs attached and one without.
+    pub pairs: u64,
+    /// Length of a block.
+    pub block_ns: u64,
+    /// Only detours below this length count: longer ones are mostly other tasks, which come and go without regard for the recorder.
+    pub below_ns: u64,
+    /// Time in detours without the programs, in ns per second.
+    pub without_ns_per_s: f64,
+    /// Its change by the programs, in percent.
+    pub percent: f64,
+    /// The lower end of its 95 % interval.
+    pub low_percent: f64,
+    /// The upper end.
+    pub high_percent: f64,
+}
+
 /// Facts about the kernel recorder, which ran in addition to the probe or instead of it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SourcesFacts {
@@ -149,6 +168,9 @@ pub struct SourcesFacts {
     /// The cost of each program; absent if it was not requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Vec<ProgramCost>>,
+    /// What the recorder does to what it records; absent if it was not measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effect: Option<RecorderEffect>,
 }
 
 /// One recorded CPU.

@@ -51,6 +51,17 @@ pub enum Warning {
         /// The change, in parts per million.
         drift_ppm: f64,
     },
+    /// The kernel recorder itself lengthens the detours that it explains.
+    LongerByRecorder {
+        /// By how much of their time, in percent.
+        percent: f64,
+        /// The lower end of its 95 % interval.
+        low_percent: f64,
+        /// The upper end.
+        high_percent: f64,
+        /// Only detours below this length were measured.
+        below_ns: u64,
+    },
     /// Rows arrived faster than they could be written.
     RowsLost {
         /// Number of rows, over all CPUs.

@@ -4,28 +4,7 @@ use std::cmp::Reverse;
 
 use quell_recording::{Interval, SourceKind};
 
-/// A range of time, in ns of the recording; `end` is exclusive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct TimeRange {
-    pub start: u64,
-    pub end: u64,
-}
-
-impl TimeRange {
-    /// The range of an interval, including what interrupted it.
-    pub fn from_interval(interval: &Interval) -> Self {
-        Self { start: interval.start.as_nanos(), end: interval.end().as_nanos() }
-    }
-
-    pub fn length(self) -> u64 {
-        self.end.saturating_sub(self.start)
-    }
-
-    /// Length of the intersection.
-    pub fn overlap(self, other: Self) -> u64 {
-        self.end.min(other.end).saturating_sub(self.start.max(other.start))
-    }
-}
+use crate::time_range::TimeRange;
 
 /// A range in which one interval is the innermost: this time is its own, net of what interrupted it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! The part of the document of `show --json` on sources.
 
-use quell_recording::ProgramCost;
 use quell_recording::columns::{AsValue, Columns, Value, ValueKind, describe};
+use quell_recording::{ProgramCost, RecorderEffect};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -54,6 +54,9 @@ pub struct Attribution {
     /// The cost of the kernel recorder's programs, if it was counted (`record --cost`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recorder_cost: Option<Vec<ProgramCost>>,
+    /// What the kernel recorder adds to the detours, if it was measured (`record --effect`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recorder_effect: Option<RecorderEffect>,
 }
 
 /// Kinds of noise, after Jones, Brenner & Fier, "Impacts of Operating Systems on the Scalability of Parallel

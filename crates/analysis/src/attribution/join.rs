@@ -2,9 +2,10 @@
 
 use quell_recording::{Detour, Interval, SourceKind, Trace};
 
-use super::activity::{Segment, TimeRange, busy, innermost};
+use super::activity::{Segment, busy, innermost};
 use super::blame::{Blame, Part};
 use super::steal;
+use crate::time_range::TimeRange;
 
 /// The join of one CPU.
 #[derive(Clone, Debug)]

@@ -40,7 +40,7 @@ pub use unattributed::{Hypothesis, LeftOver, LeftOverRow, Suspect, Unattributed}
 pub(crate) use kind::Kinds;
 pub(crate) use segments::AttributedSegment;
 
-use activity::TimeRange;
+use crate::time_range::{SHIFTS, TimeRange, shifted};
 use join::Joined;
 use tolerance::Tolerance;
 
@@ -107,6 +107,7 @@ impl<'a> JoinedRecording<'a> {
             per_cpu: Some(rows::per_cpu(recording, sides)),
             sources: Some(sources),
             explained,
+            recorder_effect: recording.manifest.sources.as_ref().and_then(|facts| facts.effect.clone()),
             recorder_cost: recording.manifest.sources.as_ref().and_then(|facts| facts.cost.clone()),
             command,
             threads,
@@ -189,15 +190,15 @@ fn explained(recording: &Recording, sides: &[Side], tolerance: Tolerance) -> Opt
 fn chance_percent(sides: &[Side]) -> f64 {
     let of_shift = |n: u64| -> u64 {
         let per_side = |side: &Side| {
-            let moved: Vec<TimeRange> = tolerance::shifted(&side.joined.busy, side.span, n);
+            let moved: Vec<TimeRange> = shifted(&side.joined.busy, side.span, n);
             tolerance::covered_ns(&side.joined.windows, &moved)
         };
         sides.iter().map(per_side).sum()
     };
-    let covered: u64 = (0..tolerance::SHIFTS).into_par_iter().map(of_shift).sum();
+    let covered: u64 = (0..SHIFTS).into_par_iter().map(of_shift).sum();
     let of_side = |side: &Side| side.joined.windows.iter().map(|window| window.length()).sum::<u64>();
     let all: u64 = sides.iter().map(of_side).sum();
-    figures::percent(covered, tolerance::SHIFTS.saturating_mul(all)).unwrap_or(0.0)
+    figures::percent(covered, SHIFTS.saturating_mul(all)).unwrap_or(0.0)
 }
 
 /// What limits the figures of sources.

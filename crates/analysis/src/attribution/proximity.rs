@@ -1,6 +1,7 @@
 //! Detours without a known source that are close to known work.
 
-use super::activity::{Segment, TimeRange};
+use super::activity::Segment;
+use crate::time_range::TimeRange;
 
 /// Maximum distance of a neighbour, in ns.
 pub(super) const REACH_NS: u64 = 10_000;

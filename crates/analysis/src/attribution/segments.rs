@@ -3,10 +3,11 @@
 use quell_recording::{Interval, Nanos, Source};
 use rayon::prelude::*;
 
-use super::activity::{Segment, TimeRange};
+use super::activity::Segment;
 use super::blame::Blame;
 use super::kind::{Kind, Kinds, UNATTRIBUTED};
 use super::{JoinedRecording, Side};
+use crate::time_range::TimeRange;
 
 /// A segment of a detour and what took it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,8 +8,8 @@ use std::cmp::Reverse;
 
 use quell_recording::{Interval, SourceKind};
 
-use super::activity::TimeRange;
 use super::blame::Blame;
+use crate::time_range::TimeRange;
 
 /// The windows in order and without overlaps (each begins, at the earliest, where the previous one ends).
 pub(crate) fn windows(intervals: &[Interval]) -> Vec<(TimeRange, u64)> {

@@ -1,16 +1,12 @@
 //! The offset between the clocks of the probe and of the kernel, measured from the recording itself.
 
-use quell_recording::{Detour, Span};
+use quell_recording::Detour;
 
-use super::activity::TimeRange;
 use crate::stats::Durations;
+use crate::time_range::TimeRange;
 
 /// Maximum tolerance: two clocks of one machine never differ by more, so a match that needs more is rejected.
 pub(super) const MOST_NS: u64 = 1_000;
-
-/// Number of shifts of the intervals by which the chance match is measured. Multiples of the golden ratio of the span are far from all
-/// simple fractions, so no common period moves the intervals back to their original position.
-pub(super) const SHIFTS: u64 = 8;
 
 /// How far kernel work extends beyond the detour that it caused, for all ranges that match a single detour.
 ///
@@ -58,25 +54,6 @@ impl Tolerance {
     }
 }
 
-/// `busy`, moved around the span by the `n`-th shift, in order of time.
-pub(super) fn shifted(busy: &[TimeRange], span: Span, n: u64) -> Vec<TimeRange> {
-    const GOLDEN: f64 = 0.618_033_988_749_894_9;
-    let length = span.length().as_nanos();
-    if length == 0 {
-        return Vec::new();
-    }
-    let zero = span.start.as_nanos();
-    let by = ((n + 1) as f64 * GOLDEN).fract() * length as f64;
-    let moved = busy.iter().map(|s| {
-        let at = u128::from(s.start.saturating_sub(zero)) + by as u128;
-        let start = zero + (at % u128::from(length)) as u64;
-        TimeRange { start, end: start.saturating_add(s.length()) }
-    });
-    let mut moved: Vec<TimeRange> = moved.collect();
-    moved.sort();
-    moved
-}
-
 /// The time of `windows` that `busy` covers, in ns; both are in order of time, and neither overlaps itself.
 pub(super) fn covered_ns(windows: &[TimeRange], busy: &[TimeRange]) -> u64 {
     let mut first = 0;
@@ -96,7 +73,6 @@ pub(super) fn covered_ns(windows: &[TimeRange], busy: &[TimeRange]) -> u64 {
 mod tests {
     use super::super::fixture::detour;
     use super::*;
-    use quell_recording::Nanos;
 
     fn time_range(start: u64, end: u64) -> TimeRange {
         TimeRange { start, end }
@@ -115,18 +91,6 @@ mod tests {
         assert_eq!(Tolerance::from_overhangs(vec![], 15.5).ns, 16);
         assert_eq!(Tolerance::from_overhangs(vec![3, 40, 90], 15.5).ns, 90);
         assert_eq!(Tolerance::from_overhangs(vec![70_000], f64::NAN).ns, MOST_NS);
-    }
-
-    #[test]
-    fn a_shift_keeps_lengths_and_order() {
-        let span = Span { start: Nanos::from_nanos(1_000), end: Nanos::from_nanos(11_000) };
-        let busy = [time_range(1_000, 1_100), time_range(6_000, 6_010), time_range(10_500, 10_700)];
-        for n in 0..SHIFTS {
-            let moved = shifted(&busy, span, n);
-            assert!(moved.is_sorted() && moved.iter().all(|s| s.start >= 1_000 && s.start < 11_000));
-            assert_eq!(moved.iter().map(|s| s.length()).sum::<u64>(), 310);
-        }
-        assert_eq!(shifted(&busy, Span::default(), 0), []);
     }
 
     #[test]

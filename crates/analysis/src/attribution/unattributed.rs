@@ -3,19 +3,19 @@
 use std::collections::BTreeMap;
 
 use quell_recording::columns::{Columns, describe};
-use quell_recording::{Cpu, CpuFacts, Nanos, Recording, Trace, Warning};
+use quell_recording::{Cpu, CpuFacts, Detour, Nanos, Recording, Trace, Warning};
 use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::Side;
-use super::activity::TimeRange;
 use super::blame::Blame;
 use super::figures::percent;
-use super::tolerance::{SHIFTS, shifted};
 use super::{proximity, steal};
 use crate::periods::periods;
+use crate::simultaneous::{self, Struck};
 use crate::stats::{Durations, Summary};
+use crate::time_range::{SHIFTS, TimeRange, shifted};
 
 /// Unattributed time. There are two kinds, with different causes.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -99,6 +99,8 @@ pub enum Suspect {
     Steal,
     /// Something that follows or precedes known work of the kernel.
     NearKnown,
+    /// Something that stops all CPUs at the same time.
+    WholeMachine,
     /// Something on a timer.
     Periodic,
     /// The memory system, or the probe's own loop, near the probe's resolution.
@@ -159,6 +161,7 @@ fn hypotheses(
     if !alone.is_empty() {
         all.extend(stolen(sides));
         all.extend(near_known(sides));
+        all.extend(whole_machine(sides, alone));
         all.extend(periodic(sides));
         all.extend(near_resolution(recording, sides, alone));
         all.push(by_elimination(recording, alone));
@@ -265,6 +268,29 @@ fn near_one(sides: &[Side], which: proximity::Side) -> Option<Hypothesis> {
     let found = hypothesis(Suspect::NearKnown, share, says);
     (hits >= proximity::FEWEST && beyond && share >= 1.5 * chance)
         .then_some(Hypothesis { chance_percent: Some(chance), ..found })
+}
+
+/// Detours without an interval that strike all CPUs at the same time, more often than by chance.
+fn whole_machine(sides: &[Side], alone: &Durations) -> Option<Hypothesis> {
+    let struck = |side: &Side| {
+        let alone = side.joined.blames.iter().filter(|blame| is_alone(blame)).map(|blame| blame.detour);
+        let range = |one: Detour| TimeRange { start: one.start.as_nanos(), end: one.end().as_nanos() };
+        Struck { span: side.span, detours: alone.map(range).collect() }
+    };
+    let found = simultaneous::of_cpus(&sides.iter().map(struck).collect::<Vec<_>>())?;
+    let of_all = |strikes: f64| 100.0 * strikes * f64::from(found.cpus) / alone.len() as f64;
+    let says = format!(
+        "{} times all {} CPUs have such a detour at the same time, for {} in all and up to {} ({:.1} times by chance): the whole machine may have \
+         stood still, as under the hypervisor, a system management interrupt or a bus that waits",
+        found.strikes,
+        found.cpus,
+        Nanos::from_nanos(found.total_ns),
+        Nanos::from_nanos(found.longest_ns),
+        found.by_chance,
+    );
+    let chance = Some(of_all(found.by_chance));
+    let hypothesis = hypothesis(Suspect::WholeMachine, of_all(found.strikes as f64), says);
+    (found.strikes > 0).then_some(Hypothesis { chance_percent: chance, ..hypothesis })
 }
 
 /// Trains among the detours without an interval: the strongest of each CPU, at most three.

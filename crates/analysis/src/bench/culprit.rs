@@ -8,8 +8,9 @@ use std::cmp::Reverse;
 
 use quell_recording::{Interval, Intervals, Source};
 
-use crate::attribution::activity::{Segment, TimeRange, busy, innermost};
+use crate::attribution::activity::{Segment, busy, innermost};
 use crate::attribution::steal;
+use crate::time_range::TimeRange;
 
 /// What one source took in a range of time.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use super::culprit::Busy;
 use super::job::{HostRun, Job};
-use crate::attribution::activity::TimeRange;
 use crate::stats::{mean, median_high};
+use crate::time_range::TimeRange;
 
 /// Estimates from the kernel's intervals, over all operations.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -5,6 +5,7 @@ use quell_analysis::density::LogHistogram;
 use quell_analysis::downsample;
 use quell_analysis::histogram_summary::HistogramOverview;
 use quell_analysis::overview::{CpuOverview, Overview, PeriodRow};
+use quell_analysis::simultaneous::Simultaneous;
 use quell_analysis::stats::Durations;
 use quell_recording::{Method, Recording, Trace};
 
@@ -39,6 +40,7 @@ pub fn show(overview: &Overview, attribution: &Attribution, recording: &Recordin
         return text + &rows(&overview.quanta) + &sources::brief(attribution);
     }
     text += &cpu_table(&overview.cpus);
+    text += &overview.simultaneous.as_ref().map(simultaneous).unwrap_or_default();
     text += &sources::brief(attribution);
     let noise = Durations::from_noise(&recording.traces);
     if noise.is_empty() {
@@ -51,6 +53,21 @@ pub fn show(overview: &Overview, attribution: &Attribution, recording: &Recordin
         text += &time_line(trace);
     }
     text + &periods(&overview.cpus)
+}
+
+/// What strikes all CPUs at the same time, if anything does.
+fn simultaneous(found: &Simultaneous) -> String {
+    if found.strikes == 0 {
+        return String::new();
+    }
+    format!(
+        "At the same time on all {} CPUs: {} detours, {} in all, up to {} ({:.1} by chance)\n",
+        found.cpus,
+        found.strikes,
+        time(found.total_ns as f64),
+        time(found.longest_ns as f64),
+        found.by_chance,
+    )
 }
 
 /// How much noise there is, compared with other systems, and which source has most of it.

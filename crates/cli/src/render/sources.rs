@@ -4,6 +4,7 @@ use quell_analysis::attribution::{
     Attribution, CommandRow, CpuSources, Explained, Figures, Hypothesis, LeftOverRow, SourceRow, TaskRow,
     ThreadRow, ThreadSource,
 };
+use quell_recording::RecorderEffect;
 use quell_recording::columns::Columns;
 
 use super::plots;
@@ -25,7 +26,7 @@ const MOST_ROWS: usize = 40;
 /// For the view by CPU: the three figures, and the sources that took most.
 pub fn brief(attribution: &Attribution) -> String {
     let Some(sources) = &attribution.sources else { return unknown(attribution) };
-    let mut text = warnings(attribution) + &explained(attribution.explained.as_ref());
+    let mut text = warnings(attribution) + &explained(attribution);
     for row in sources.iter().filter(|row| !row.own).take(BRIEF) {
         let part = row.in_detours_ns.map(|ns| format!(", {} of it in detours", time(ns as f64)));
         text += &format!(
@@ -45,7 +46,7 @@ pub fn brief(attribution: &Attribution) -> String {
 pub fn by_source(attribution: &Attribution) -> String {
     let Some(sources) = &attribution.sources else { return unknown(attribution) };
     let text = warnings(attribution) + &command(attribution) + &source_table(sources);
-    text + &explained(attribution.explained.as_ref()) + &pictures(attribution, sources)
+    text + &explained(attribution) + &pictures(attribution, sources)
 }
 
 /// The sources in full below [`brief`], which has already printed the warnings and the three figures.
@@ -64,14 +65,14 @@ fn pictures(attribution: &Attribution, sources: &[SourceRow]) -> String {
 pub fn by_task(attribution: &Attribution) -> String {
     let Some(tasks) = &attribution.tasks else { return unknown(attribution) };
     let text = warnings(attribution) + &command(attribution) + &task_table(tasks);
-    text + &explained(attribution.explained.as_ref()) + &unattributed(attribution.explained.as_ref())
+    text + &explained(attribution) + &unattributed(attribution.explained.as_ref())
 }
 
 /// `--by class`.
 pub fn by_class(attribution: &Attribution) -> String {
     let Some(classes) = &attribution.classes else { return unknown(attribution) };
     let text = warnings(attribution) + &rows(classes);
-    text + &explained(attribution.explained.as_ref()) + &unattributed(attribution.explained.as_ref())
+    text + &explained(attribution) + &unattributed(attribution.explained.as_ref())
 }
 
 fn unknown(attribution: &Attribution) -> String {
@@ -127,15 +128,31 @@ fn figures(figures: &Figures) -> String {
     )
 }
 
-fn explained(explained: Option<&Explained>) -> String {
-    let Some(explained) = explained else { return String::new() };
-    format!(
+/// How much of the detours is explained, and what explaining them adds.
+fn explained(attribution: &Attribution) -> String {
+    let Some(explained) = &attribution.explained else { return String::new() };
+    let effect = attribution.recorder_effect.as_ref().map(effect).unwrap_or_default();
+    let text = format!(
         "Explained: {}; {} of {} unattributed (tolerance {}; chance would explain {:.1} % of the time)\n",
         figures(&explained.figures),
         time(explained.figures.unattributed_ns as f64),
         time(explained.figures.detour_ns as f64),
         time(explained.tolerance_ns as f64),
         explained.chance_percent,
+    );
+    text + &effect
+}
+
+fn effect(effect: &RecorderEffect) -> String {
+    format!(
+        "The recorder's own effect on detours below {}: {:+.1} % of their time ({:+.1} to {:+.1}; {} pairs of {}), without it {} per second\n",
+        time(effect.below_ns as f64),
+        effect.percent,
+        effect.low_percent,
+        effect.high_percent,
+        effect.pairs,
+        time(effect.block_ns as f64),
+        time(effect.without_ns_per_s),
     )
 }
 

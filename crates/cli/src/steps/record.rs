@@ -7,23 +7,37 @@ use quell_node::probe::{self, Plan};
 use quell_recording::{Manifest, format_cpu_list};
 
 use crate::args::SourcesMode;
-use crate::kernel_side::KernelSide;
+use crate::kernel_side::{KernelSide, effect};
 use crate::plan::until;
 use crate::printer::Printer;
 use crate::progress::Step;
 use crate::signals::stopped_by_signals;
 
+/// How the kernel recorder takes part in a recording.
+#[derive(Clone, Copy, Debug)]
+pub struct Sources {
+    /// Whether it does.
+    pub mode: SourcesMode,
+    /// Whether the time in its programs is counted.
+    pub cost: bool,
+    /// Number of pairs of blocks by which its effect is measured, if that was requested.
+    pub effect: Option<u64>,
+}
+
+impl From<SourcesMode> for Sources {
+    fn from(mode: SourcesMode) -> Self {
+        Self { mode, cost: false, effect: None }
+    }
+}
+
 /// Runs the probes and, at the same time, the kernel recorder, with a progress bar; Ctrl-C ends the recording, not quell.
-pub fn record(
-    plan: &Plan,
-    sources: SourcesMode,
-    cost: bool,
-    output: &Path,
-    printer: Printer,
-) -> anyhow::Result<Manifest> {
-    let watched = quell_kernel::Plan { cpus: plan.cpus.clone(), cost, ..Default::default() };
-    let mut side = KernelSide::start(sources, watched, printer)?;
+pub fn record(plan: &Plan, sources: Sources, output: &Path, printer: Printer) -> anyhow::Result<Manifest> {
+    let watched = quell_kernel::Plan { cpus: plan.cpus.clone(), cost: sources.cost, ..Default::default() };
+    let mut side = KernelSide::start(sources.mode, watched, printer)?;
     let stop = stopped_by_signals()?;
+    if let KernelSide::Known(rows) = &mut side {
+        rows.measure_effect(plan, effect::pairs(sources.effect, plan), &stop, printer)?;
+    }
     printer.status(&format!("watching CPUs {} {}", format_cpu_list(&plan.cpus), until(plan)));
     let manifest = {
         let step = Step::recording(printer, plan.duration, plan.count);

@@ -12,7 +12,7 @@ use crate::outcome::Outcome;
 use crate::plan;
 use crate::plan::place::{self, Place};
 use crate::printer::Printer;
-use crate::steps::record::record;
+use crate::steps::record::{Sources, record};
 
 /// Records as requested, and prints where the recording is.
 pub fn run(args: &Record, printer: Printer) -> anyhow::Result<Outcome> {
@@ -35,7 +35,8 @@ pub fn run(args: &Record, printer: Printer) -> anyhow::Result<Outcome> {
         report_bound(&plan.cpus, printer)?;
     }
     let manifest = if args.command.is_empty() && plan.method != Method::Kernel {
-        record(&plan, args.watching.sources, args.cost, &output, printer)?
+        let sources = Sources { mode: args.watching.sources, cost: args.cost, effect: args.effect };
+        record(&plan, sources, &output, printer)?
     } else {
         record_kernel::record(&plan, &args.command, args.cost, &output, printer)?
     };

@@ -30,7 +30,7 @@ pub fn run(args: &Study, printer: Printer) -> anyhow::Result<Outcome> {
     }
     quell_recording::create_folder(&folder)?;
     report_limits(printer);
-    let manifest = record(&plan, args.watching.sources, false, &inside(&folder), printer)?;
+    let manifest = record(&plan, args.watching.sources.into(), &inside(&folder), printer)?;
     if manifest.state == State::Interrupted {
         printer.status(&format!(
             "interrupted: the study predicts from what was recorded up to now; interrupt it again to end it, {} has the rest",

@@ -51,6 +51,41 @@ fn within(what: &str, found: u64, expected: u64, percent: u64) -> Result<(), Str
 }
 
 #[test]
+fn a_recording_states_what_its_recorder_adds_and_then_misses_nothing() {
+    let _machine = machine();
+    let dir = tempfile::tempdir().unwrap();
+    if !may_watch_the_kernel(dir.path()) {
+        return;
+    }
+    let args = ["-o", "a.quell", "--duration", "1s", "--effect", "6"];
+    let mut burns = while_disturbed(dir.path(), &args, |stop| {
+        rename_this_thread(b"after-effect");
+        Burner { cpu: last_cpu(), every_ns: 10_000_000, burn_ns: 500_000 }.run(stop)
+    });
+    let recording = Recording::open(&dir.path().join("a.quell")).unwrap();
+    burns.retain(|burn| inside(burn.start, span(&recording)));
+    let runs = placed(&recording, |one| one.source.to_string() == "task:after-effect");
+    let (first, last) = (&burns[0], &burns[burns.len() - 1]);
+    let ended = ended_by(&runs, last.start).0 - ended_by(&runs, first.start).0;
+    let left = last.left - first.left;
+    let sources = recording.manifest.sources.unwrap();
+    assert!(
+        ended <= left && left <= ended + sources.lost,
+        "{ended} runs, {left} expected, {} lost",
+        sources.lost
+    );
+    let Some(effect) = sources.effect else {
+        return quell_testing::skip_for_hardware("a CPU without ticks: there were blocks without a detour");
+    };
+    assert_eq!((effect.pairs, effect.block_ns), (6, 100_000_000), "{effect:?}");
+    assert!(effect.low_percent <= effect.percent && effect.percent <= effect.high_percent, "{effect:?}");
+    let show = json(dir.path(), &["show", "a.quell", "--by", "source", "--json"]);
+    assert_eq!(show["recorder_effect"]["percent"], effect.percent);
+    let text = run(dir.path(), &["show", "a.quell", "--by", "source"]).stdout;
+    assert!(String::from_utf8_lossy(&text).contains("own effect on detours below 100us"));
+}
+
+#[test]
 fn names_of_tasks_are_harmless_everywhere() {
     const NAME: &str = "task:\u{1b}[7m\n<b id=x>&";
     let _machine = machine();

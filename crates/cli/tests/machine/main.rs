@@ -21,6 +21,7 @@ mod replay_command;
 mod replay_emulate;
 mod replay_timer;
 mod serve_metrics;
+mod simultaneous;
 mod trace;
 mod trace_openmp;
 mod track;

@@ -25,7 +25,7 @@ fn schedule(policy: i32, sched_priority: i32) {
     unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) };
 }
 
-/// A task that wakes up periodically and burns CPU time. It runs at high priority, if permitted, so that other tasks do not blur its
+/// A task that wakes up periodically, at multiples of its period on CLOCK_MONOTONIC, and burns CPU time. It runs at high priority, if permitted, so that other tasks do not blur its
 /// period.
 pub struct Burner {
     pub cpu: usize,
@@ -52,7 +52,7 @@ impl Burner {
     pub fn run(&self, stop: &AtomicBool) -> Vec<Burn> {
         pin(self.cpu);
         schedule(libc::SCHED_FIFO, 1);
-        let (mut burns, mut beat) = (Vec::new(), monotonic_ns());
+        let (mut burns, mut beat) = (Vec::new(), monotonic_ns() / self.every_ns * self.every_ns);
         while !stop.load(Ordering::Relaxed) {
             beat += self.every_ns;
             sleep_until(beat);

@@ -2,6 +2,8 @@
 
 use std::fmt::{Display, Formatter, Result};
 
+use crate::Nanos;
+
 use super::{MicrosecondTimes, SummingTool, TaggedThread, Warning};
 
 impl Display for Warning {
@@ -38,6 +40,12 @@ impl Display for Warning {
             Self::ClockDrift { drift_ppm } => {
                 write!(f, "the clock's rate changed by {drift_ppm:.0} ppm during the run")
             }
+            Self::LongerByRecorder { percent, low_percent, high_percent, below_ns } => write!(
+                f,
+                "the recorder itself makes detours below {} take {percent:.1} % more time ({low_percent:.1} to {high_percent:.1}); \
+                 no figure is corrected for it",
+                Nanos::from_nanos(*below_ns),
+            ),
             Self::RowsLost { rows } => {
                 write!(f, "{rows} rows were lost: they came faster than they could be written")
             }

@@ -113,7 +113,7 @@ fn record_noise(args: &BenchBsp, count: u32, output: &Path, printer: Printer) ->
         realtime: None,
         command: std::env::args().collect(),
     };
-    let manifest = record::record(&plan, SourcesMode::Off, false, output, printer)?;
+    let manifest = record::record(&plan, SourcesMode::Off.into(), output, printer)?;
     anyhow::ensure!(manifest.state != State::Interrupted, "interrupted while the node's noise was recorded");
     noise::from_recording(&Recording::open(output)?)
 }
