@@ -1690,7 +1690,7 @@ class LongerByRecorderWarning(TypedDict):
     """The lower end of its 95 % interval."""
 
     percent: float
-    """By how much of their time, in percent."""
+    """By how much, in percent."""
 
 
 class LoopFacts(TypedDict):
@@ -2417,8 +2417,8 @@ class RecordedDifferentlyWarning(TypedDict):
 
 
 class RecorderEffect(TypedDict):
-    """How much more time detours take while the kernel recorder's programs are attached, measured on the recorded
-    CPUs before the recording.
+    """How much longer detours are while the kernel recorder's programs are attached, measured on the recorded CPUs
+    before the recording.
     """
 
     below_ns: int
@@ -2439,7 +2439,7 @@ class RecorderEffect(TypedDict):
     """Number of pairs of blocks, one with the programs attached and one without."""
 
     percent: float
-    """Its change by the programs, in percent."""
+    """By how much the programs change the length at which half of that time is reached, in percent."""
 
     without_ns_per_s: float
     """Time in detours without the programs, in ns per second."""

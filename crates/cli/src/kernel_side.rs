@@ -161,7 +161,7 @@ impl RowSource for Rows {
         if facts.lost > 0 {
             manifest.warnings.push(Warning::IntervalsLost { intervals: facts.lost });
         }
-        if let Some(effect) = self.effect.as_ref().filter(|effect| effect.low_percent > 0.0) {
+        if let Some(effect) = self.effect.as_ref().filter(|effect| effect::is_worth_saying(effect)) {
             manifest.warnings.push(Warning::LongerByRecorder {
                 percent: effect.percent,
                 low_percent: effect.low_percent,

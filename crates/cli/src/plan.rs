@@ -23,6 +23,13 @@ pub fn for_record(args: &Record) -> anyhow::Result<Plan> {
         let text = "--cost measures the kernel recorder: leave --sources out";
         return Err(Usage(text.into()).into());
     }
+    if args.effect.is_some_and(|pairs| pairs > 0) {
+        let by_detours = matches!(args.method, None | Some(MethodName::Detour));
+        if args.watching.sources == SourcesMode::Off || !by_detours {
+            let text = "--effect compares detours with and without the kernel recorder: leave --sources and --method out";
+            return Err(Usage(text.into()).into());
+        }
+    }
     if !args.command.is_empty() {
         return for_command(args);
     }

@@ -126,7 +126,7 @@ pub struct ProgramCost {
     pub ns: u64,
 }
 
-/// How much more time detours take while the kernel recorder's programs are attached, measured on the recorded CPUs before the recording.
+/// How much longer detours are while the kernel recorder's programs are attached, measured on the recorded CPUs before the recording.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RecorderEffect {
     /// Number of pairs of blocks, one with the programs attached and one without.
@@ -137,7 +137,7 @@ pub struct RecorderEffect {
     pub below_ns: u64,
     /// Time in detours without the programs, in ns per second.
     pub without_ns_per_s: f64,
-    /// Its change by the programs, in percent.
+    /// By how much the programs change the length at which half of that time is reached, in percent.
     pub percent: f64,
     /// The lower end of its 95 % interval.
     pub low_percent: f64,

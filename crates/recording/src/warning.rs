@@ -53,7 +53,7 @@ pub enum Warning {
     },
     /// The kernel recorder itself lengthens the detours that it explains.
     LongerByRecorder {
-        /// By how much of their time, in percent.
+        /// By how much, in percent.
         percent: f64,
         /// The lower end of its 95 % interval.
         low_percent: f64,

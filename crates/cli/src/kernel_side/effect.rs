@@ -25,6 +25,14 @@ const MOST_PAIRS: u64 = 30;
 /// Shorter recordings are not made longer unless that was requested.
 const SHORTEST: Nanos = Nanos::from_secs(8);
 
+/// An effect above this, in percent, is a warning of the recording, if it is certain that there is one.
+const WORTH_SAYING_PERCENT: f64 = 2.0;
+
+/// Whether the reader of any figure of the recording must know of the effect.
+pub fn is_worth_saying(effect: &RecorderEffect) -> bool {
+    effect.low_percent > 0.0 && effect.percent > WORTH_SAYING_PERCENT
+}
+
 /// The number of pairs for a plan: those that were asked for, or as many as fit a tenth of its duration.
 pub fn pairs(asked: Option<u64>, plan: &Plan) -> u64 {
     let fitting = |duration: Nanos| {

@@ -145,7 +145,7 @@ fn explained(attribution: &Attribution) -> String {
 
 fn effect(effect: &RecorderEffect) -> String {
     format!(
-        "The recorder's own effect on detours below {}: {:+.1} % of their time ({:+.1} to {:+.1}; {} pairs of {}), without it {} per second\n",
+        "The recorder's own effect on detours below {}: {:+.1} % of their length ({:+.1} to {:+.1}; {} pairs of {}); without it they take {} per second\n",
         time(effect.below_ns as f64),
         effect.percent,
         effect.low_percent,

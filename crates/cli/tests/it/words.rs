@@ -54,7 +54,8 @@ fn refusals_are_one_clear_error() {
     let ours = format!("\"version\": {}", quell_recording::FORMAT_VERSION);
     let newer = manifest.replacen(&ours, "\"version\": 7", 1);
     fs_err::write(folder.join("newer.quell/manifest.json"), newer).unwrap();
-    let cases: [&[&str]; 34] = [
+    let cases: [&[&str]; 35] = [
+        &["record", "--effect", "6", "--sources", "off"],
         &["show", "nothing.quell"],
         &["show", "empty.quell"],
         &["show", "newer.quell"],

@@ -42,7 +42,7 @@ impl Display for Warning {
             }
             Self::LongerByRecorder { percent, low_percent, high_percent, below_ns } => write!(
                 f,
-                "the recorder itself makes detours below {} take {percent:.1} % more time ({low_percent:.1} to {high_percent:.1}); \
+                "the recorder itself makes detours below {} {percent:.1} % longer ({low_percent:.1} to {high_percent:.1}); \
                  no figure is corrected for it",
                 Nanos::from_nanos(*below_ns),
             ),
