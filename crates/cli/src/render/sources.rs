@@ -143,15 +143,21 @@ fn explained(attribution: &Attribution) -> String {
     text + &effect
 }
 
+/// An interval that is wider than this, in percentage points, answers nothing.
+const WIDE_PERCENT: f64 = 20.0;
+
 fn effect(effect: &RecorderEffect) -> String {
+    let is_wide = effect.high_percent - effect.low_percent > WIDE_PERCENT;
+    let found =
+        if is_wide { "not resolved".to_owned() } else { format!("{:+.1} % of their length", effect.percent) };
     format!(
-        "The recorder's own effect on detours below {}: {:+.1} % of their length ({:+.1} to {:+.1}; {} pairs of {}); without it they take {} per second\n",
+        "The recorder's own effect on detours below {}: {found} ({:+.1} to {:+.1} %; {} pairs of {}{}); without it they take {} per second\n",
         time(effect.below_ns as f64),
-        effect.percent,
         effect.low_percent,
         effect.high_percent,
         effect.pairs,
         time(effect.block_ns as f64),
+        if is_wide { ", more with `record --effect 200`" } else { "" },
         time(effect.without_ns_per_s),
     )
 }
