@@ -211,7 +211,7 @@ pub fn overview(recording: &Recording) -> Overview {
         clock: manifest.clock.clone(),
         lost: manifest.lost(),
         warnings,
-        simultaneous: simultaneous(&recording.traces).filter(|_| detour_method),
+        simultaneous: detour_method.then(|| simultaneous(&recording.traces)).flatten(),
         cpus,
         quanta: quanta(recording),
         histograms: crate::histogram_summary::overviews(recording),

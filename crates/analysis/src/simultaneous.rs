@@ -6,7 +6,7 @@
 //! detours are many and long ones few.
 
 use quell_recording::columns::{Columns, describe};
-use quell_recording::{Nanos, Span, Trace};
+use quell_recording::{Span, Trace};
 use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -59,25 +59,24 @@ pub struct Band {
 
 /// The detours of one CPU, in order of time; none overlaps another.
 #[derive(Clone, Debug)]
-pub(crate) struct Struck {
+pub(crate) struct CpuDetours {
     pub span: Span,
     pub detours: Vec<TimeRange>,
 }
 
-impl Struck {
+impl CpuDetours {
     fn from_trace(trace: &Trace) -> Self {
         let noise = trace.detours.iter().filter(|detour| !detour.own);
-        let range = |start: Nanos, end: Nanos| TimeRange { start: start.as_nanos(), end: end.as_nanos() };
-        Self { span: trace.span, detours: noise.map(|one| range(one.start, one.end())).collect() }
+        Self { span: trace.span, detours: noise.map(TimeRange::from_detour).collect() }
     }
 }
 
 /// Of a recording's detours; `None` if fewer than two CPUs have any.
 pub fn simultaneous(traces: &[Trace]) -> Option<Simultaneous> {
-    of_cpus(&traces.iter().map(Struck::from_trace).collect::<Vec<_>>())
+    from_cpus(&traces.iter().map(CpuDetours::from_trace).collect::<Vec<_>>())
 }
 
-pub(crate) fn of_cpus(cpus: &[Struck]) -> Option<Simultaneous> {
+pub(crate) fn from_cpus(cpus: &[CpuDetours]) -> Option<Simultaneous> {
     let start = cpus.iter().map(|cpu| cpu.span.start).max()?;
     let end = cpus.iter().map(|cpu| cpu.span.end).min()?;
     if cpus.len() < 2 || start >= end || cpus.iter().any(|cpu| cpu.detours.is_empty()) {
@@ -103,7 +102,7 @@ pub(crate) fn of_cpus(cpus: &[Struck]) -> Option<Simultaneous> {
         Simultaneous { cpus: u32::try_from(cpus.len()).unwrap_or(u32::MAX), ..Simultaneous::default() };
     for ((power, lengths), by_chance) in (0u32..).zip(&found).zip(by_chance) {
         let strikes = lengths.len() as u64;
-        // Moved once and struck never is less than certain.
+        // No strike in all shifts does not prove that chance gives none.
         let by_chance = by_chance as f64 / SHIFTS as f64;
         let mean = by_chance.max(1.0 / SHIFTS as f64);
         if by_chance > MOST_BY_CHANCE * strikes as f64
@@ -152,6 +151,7 @@ fn by_length(cpus: &[Vec<TimeRange>]) -> Vec<Vec<u64>> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+    use quell_recording::Nanos;
     use quell_sim::Draws;
 
     use super::*;
@@ -177,7 +177,7 @@ mod tests {
         all
     }
 
-    fn cpu(detours: &[Vec<TimeRange>]) -> Struck {
+    fn cpu(detours: &[Vec<TimeRange>]) -> CpuDetours {
         let mut detours = detours.concat();
         detours.sort();
         let mut end = 0;
@@ -186,7 +186,7 @@ mod tests {
             end = if is_free { one.end } else { end };
             is_free
         });
-        Struck { span: Span { start: Nanos::ZERO, end: Nanos::from_secs(20) }, detours }
+        CpuDetours { span: Span { start: Nanos::ZERO, end: Nanos::from_secs(20) }, detours }
     }
 
     #[test]
@@ -194,9 +194,10 @@ mod tests {
         for (seed, (per_s, length)) in
             (0..).zip([(10, 5_000_000), (250, 200_000), (1_000, 10_000), (5_000, 50_000), (100, 500)])
         {
-            let cpus: Vec<Struck> = (0..2).map(|i| cpu(&[random(10 * seed + i, per_s, length)])).collect();
+            let cpus: Vec<CpuDetours> =
+                (0..2).map(|i| cpu(&[random(10 * seed + i, per_s, length)])).collect();
             let all = cpus[0].detours.len() as u64;
-            let found = of_cpus(&cpus).unwrap();
+            let found = from_cpus(&cpus).unwrap();
             assert!(100 * found.strikes <= all, "{} of {all}: {found:?}", found.strikes);
         }
     }
@@ -214,8 +215,9 @@ mod tests {
                     .map(|(at, n)| TimeRange { start: at + late(n), end: at + 200_000 })
                     .collect()
             };
-            let all: Vec<Struck> = (0..cpus).map(|i| cpu(&[stopped(i), random(i, 20, 200_000)])).collect();
-            let found = of_cpus(&all).unwrap();
+            let all: Vec<CpuDetours> =
+                (0..cpus).map(|i| cpu(&[stopped(i), random(i, 20, 200_000)])).collect();
+            let found = from_cpus(&all).unwrap();
             assert_eq!(u64::from(found.cpus), cpus);
             assert!(found.strikes >= 380 && found.strikes <= 404, "{found:?}");
             assert!(
@@ -228,12 +230,14 @@ mod tests {
     #[test]
     fn one_cpu_no_detours_and_no_common_time_say_nothing() {
         let noisy = cpu(&[random(1, 100, 1_000)]);
-        let quiet = Struck { detours: Vec::new(), ..noisy.clone() };
-        let later =
-            Struck { span: Span { start: Nanos::from_secs(30), end: Nanos::from_secs(40) }, ..noisy.clone() };
-        assert_eq!(of_cpus(&[]), None);
-        assert_eq!(of_cpus(std::slice::from_ref(&noisy)), None);
-        assert_eq!(of_cpus(&[noisy.clone(), quiet]), None);
-        assert_eq!(of_cpus(&[noisy, later]), None);
+        let quiet = CpuDetours { detours: Vec::new(), ..noisy.clone() };
+        let later = CpuDetours {
+            span: Span { start: Nanos::from_secs(30), end: Nanos::from_secs(40) },
+            ..noisy.clone()
+        };
+        assert_eq!(from_cpus(&[]), None);
+        assert_eq!(from_cpus(std::slice::from_ref(&noisy)), None);
+        assert_eq!(from_cpus(&[noisy.clone(), quiet]), None);
+        assert_eq!(from_cpus(&[noisy, later]), None);
     }
 }

@@ -1,6 +1,6 @@
 //! Ranges of time on one CPU, and how they are moved to see what chance gives.
 
-use quell_recording::{Interval, Span};
+use quell_recording::{Detour, Interval, Span};
 
 /// Number of shifts by which the chance match is measured. Multiples of the golden ratio of the span are far from all
 /// simple fractions, so no common period moves ranges back to their original position.
@@ -17,6 +17,11 @@ impl TimeRange {
     /// The range of an interval, including what interrupted it.
     pub fn from_interval(interval: &Interval) -> Self {
         Self { start: interval.start.as_nanos(), end: interval.end().as_nanos() }
+    }
+
+    /// The range of a detour.
+    pub fn from_detour(detour: &Detour) -> Self {
+        Self { start: detour.start.as_nanos(), end: detour.end().as_nanos() }
     }
 
     pub fn length(self) -> u64 {

@@ -23,7 +23,7 @@ pub(super) fn overhangs(detours: &[Detour], busy: &[TimeRange]) -> Vec<u64> {
         let meets = |d: &&Detour| d.start.as_nanos() < time_range.end;
         let mut met = detours[first..].iter().take_while(meets);
         let (Some(detour), None) = (met.next(), met.next()) else { continue };
-        let detour = TimeRange { start: detour.start.as_nanos(), end: detour.end().as_nanos() };
+        let detour = TimeRange::from_detour(detour);
         if 2 * detour.overlap(*time_range) >= time_range.length() {
             let before = detour.start.saturating_sub(time_range.start);
             found.push(before.max(time_range.end.saturating_sub(detour.end)));

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use quell_recording::columns::{Columns, describe};
-use quell_recording::{Cpu, CpuFacts, Detour, Nanos, Recording, Trace, Warning};
+use quell_recording::{Cpu, CpuFacts, Nanos, Recording, Trace, Warning};
 use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -13,7 +13,7 @@ use super::blame::Blame;
 use super::figures::percent;
 use super::{proximity, steal};
 use crate::periods::periods;
-use crate::simultaneous::{self, Struck};
+use crate::simultaneous::{self, CpuDetours};
 use crate::stats::{Durations, Summary};
 use crate::time_range::{SHIFTS, TimeRange, shifted};
 
@@ -243,9 +243,7 @@ fn near_one(sides: &[Side], which: proximity::Side) -> Option<Hypothesis> {
     let mut whose = std::collections::BTreeMap::new();
     for side in sides {
         let alone = side.joined.blames.iter().filter(|blame| is_alone(blame));
-        let alone: Vec<TimeRange> = alone
-            .map(|b| TimeRange { start: b.detour.start.as_nanos(), end: b.detour.end().as_nanos() })
-            .collect();
+        let alone: Vec<TimeRange> = alone.map(|blame| TimeRange::from_detour(&blame.detour)).collect();
         all += alone.len() as u64;
         hits += proximity::count(&alone, &side.joined.busy, which);
         for (n, count) in (0..SHIFTS).zip(&mut by_chance) {
@@ -272,12 +270,11 @@ fn near_one(sides: &[Side], which: proximity::Side) -> Option<Hypothesis> {
 
 /// Detours without an interval that strike all CPUs at the same time, more often than by chance.
 fn whole_machine(sides: &[Side], alone: &Durations) -> Option<Hypothesis> {
-    let struck = |side: &Side| {
+    let alone_on = |side: &Side| {
         let alone = side.joined.blames.iter().filter(|blame| is_alone(blame)).map(|blame| blame.detour);
-        let range = |one: Detour| TimeRange { start: one.start.as_nanos(), end: one.end().as_nanos() };
-        Struck { span: side.span, detours: alone.map(range).collect() }
+        CpuDetours { span: side.span, detours: alone.map(|one| TimeRange::from_detour(&one)).collect() }
     };
-    let found = simultaneous::of_cpus(&sides.iter().map(struck).collect::<Vec<_>>())?;
+    let found = simultaneous::from_cpus(&sides.iter().map(alone_on).collect::<Vec<_>>())?;
     let of_all = |strikes: f64| 100.0 * strikes * f64::from(found.cpus) / alone.len() as f64;
     let says = format!(
         "{} times all {} CPUs have such a detour at the same time, for {} in all and up to {} ({:.1} times by chance): the whole machine may have \

@@ -39,7 +39,7 @@ pub fn signed_rank(differences: &[f64]) -> Option<SignedRank> {
 pub struct Centre {
     /// The median of the means of all pairs of values, each with itself too.
     pub centre: f64,
-    /// The ends of its interval.
+    /// The lower end of its interval.
     pub low: f64,
     /// The upper end.
     pub high: f64,
