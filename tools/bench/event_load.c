@@ -3,6 +3,7 @@
 //   event_load CPU SECONDS switch RATE   two threads wake each other: RATE switches between them per second
 //   event_load CPU SECONDS timer RATE    a timer that fires RATE times per second
 //   event_load CPU SECONDS storm         switches as fast as possible
+//   event_load CPU SECONDS yield         as `storm`, by threads of the lowest real-time priority that do nothing but yield; needs the privilege
 //
 // Paced work is done in portions each millisecond, so that the mean rate is right even if this program has to wait.
 // At the end it prints one JSON line: its threads, the kernel's count of how often each left the CPU, and what it did.
@@ -115,6 +116,41 @@ static void ping_pong(const char *mode, uint64_t seconds, uint64_t rate)
 	print(mode, trips * 2, took_ns, &pair);
 }
 
+struct yielding {
+	uint64_t until_ns;
+	pid_t tid;
+	uint64_t times, switches;
+};
+
+// Ends by itself, since nothing else may get the CPU before it does.
+static void *yield_until(void *argument)
+{
+	struct yielding *yielding = argument;
+	yielding->tid = gettid();
+	while (now_ns() < yielding->until_ns)
+		for (unsigned i = 0; i < STORM_PORTION; i++, yielding->times++)
+			sched_yield();
+	yielding->switches = switches();
+	return NULL;
+}
+
+// Each yield of a thread is a switch to the other one, which has the same priority.
+static void yields(uint64_t seconds)
+{
+	struct sched_param lowest = { .sched_priority = sched_get_priority_min(SCHED_FIFO) };
+	if (sched_setscheduler(0, SCHED_FIFO, &lowest))
+		fail("a real-time priority");
+	uint64_t start = now_ns();
+	struct yielding here = { .until_ns = start + seconds * NS }, there = here;
+	pthread_t other;
+	if (pthread_create(&other, NULL, yield_until, &there))
+		fail("pthread_create");
+	yield_until(&here);
+	pthread_join(other, NULL);
+	struct pair pair = { .tid = there.tid, .switches = there.switches };
+	print("yield", here.times + there.times, now_ns() - start, &pair);
+}
+
 static void timer(uint64_t seconds, uint64_t rate)
 {
 	int fd = timerfd_create(CLOCK_MONOTONIC, 0);
@@ -147,8 +183,8 @@ int main(int argc, char **argv)
 {
 	const char *mode = argc > 3 ? argv[3] : "";
 	int paced = !strcmp(mode, "switch") || !strcmp(mode, "timer");
-	if (argc != (paced ? 5 : 4) || (!paced && strcmp(mode, "storm"))) {
-		fprintf(stderr, "usage: event_load CPU SECONDS switch RATE | timer RATE | storm\n");
+	if (argc != (paced ? 5 : 4) || (!paced && strcmp(mode, "storm") && strcmp(mode, "yield"))) {
+		fprintf(stderr, "usage: event_load CPU SECONDS switch RATE | timer RATE | storm | yield\n");
 		return 2;
 	}
 	uint64_t cpu = number(argv[1], 0, CPU_SETSIZE - 1), seconds = number(argv[2], 1, 600);
@@ -160,6 +196,8 @@ int main(int argc, char **argv)
 		fail("to run on that CPU");
 	if (!strcmp(mode, "timer"))
 		timer(seconds, rate);
+	else if (!strcmp(mode, "yield"))
+		yields(seconds);
 	else
 		ping_pong(mode, seconds, rate);
 	return 0;

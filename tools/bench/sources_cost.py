@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -27,6 +28,8 @@ CONSUMER_EVENTS = 20_000
 CONSUMER_RATE = 21_000
 STORM_EVENTS = 300_000
 STORM_RATE = 310_000
+# Runs of programs a second when two CPUs switch as fast as they can.
+STORM_RUNS = 1_000_000
 UNACCOUNTED_PERCENT = 0.1
 OBSERVER_PERCENT = 2.0
 OBSERVER_HIGH_PERCENT = 5.0
@@ -41,7 +44,7 @@ QUESTION = (
     "CPUs' runs together, next to a probe. Its consumer, the thread that empties the rings and writes: CPU time "
     "while a known load makes events. The observer effect: the length of detours with its programs attached against "
     "detached, in pairs of blocks whose order turns round each time. A storm: what is recorded and what is counted "
-    "as lost, against the kernel's own count of how often the load's threads left the CPU."
+    "as lost, against the kernel's own count of how often the load's threads left the CPU; on one CPU, and on two."
 )
 NOTES = [
     "An event is one run of a program. An interval takes two or more: its begin, its end, and often its reason.",
@@ -53,7 +56,7 @@ NOTES = [
 
 
 class Load(NamedTuple):
-    """What the load did, by its own count and by the kernel's."""
+    """What the load did, by its own count and by the kernel's. Several loads side by side are one."""
 
     took_s: float
     switches: int
@@ -109,7 +112,7 @@ def programs(setting: Setting, program: Path, result: Result) -> None:
     table: dict[str, list[str]] = {}
     loads = {"undisturbed": [], "5,000 timers/s": ["timer", "5000"], "20,000 switches/s": ["switch", "20000"]}
     for name, load in loads.items():
-        taken = record(setting, result, program, load, ["--cost"])
+        taken = record(setting, result, program, {setting.cpu: load} if load else {}, ["--cost"])
         costs = read_costs(taken.show)
         runs, ns = sum(runs for _, runs, _ in costs), sum(ns for _, _, ns in costs)
         most = PROGRAM_NS_UNDER_LOAD if load else PROGRAM_NS_UNDISTURBED
@@ -125,7 +128,7 @@ def programs(setting: Setting, program: Path, result: Result) -> None:
 
 def consumer(setting: Setting, program: Path, result: Result) -> None:
     """What the thread costs that empties the rings."""
-    taken = record(setting, result, program, ["switch", str(CONSUMER_RATE)], [])
+    taken = record(setting, result, program, {setting.cpu: ["switch", str(CONSUMER_RATE)]}, [])
     rate = taken.of_load / taken.load.took_s
     if rate < CONSUMER_EVENTS:
         raise BenchError(f"the load came to {rate:,.0f} intervals a second, not {CONSUMER_EVENTS:,}: is the CPU free?")
@@ -138,20 +141,32 @@ def consumer(setting: Setting, program: Path, result: Result) -> None:
 def storm(setting: Setting, program: Path, result: Result) -> None:
     """Whether everything is recorded, or counted as lost, at 300,000 events per second and at the maximum rate."""
     for name, load in (("300,000 events/s", ["switch", str(STORM_RATE)]), ("as fast as they come", ["storm"])):
-        taken = record(setting, result, program, load, ["--method", "kernel"])
+        taken = record(setting, result, program, {setting.cpu: load}, ["--method", "kernel"])
         rate = taken.load.switches / taken.load.took_s
         if rate < STORM_EVENTS:
             raise BenchError(f"the storm came to {rate:,.0f} events a second, not {STORM_EVENTS:,}: is the CPU free?")
-        share = unaccounted(taken.of_load, taken.lost, taken.load.switches)
-        result.limits.append(Limit(f"storm, {name}: neither recorded nor lost", share, UNACCOUNTED_PERCENT, " %"))
-        result.rows += [
-            [f"storm, {name}: load's switches a second", f"{rate:,.0f}"],
-            [f"storm, {name}: the kernel's own count", f"{taken.load.switches:,}"],
-            [f"storm, {name}: recorded", f"{taken.of_load:,}"],
-            [f"storm, {name}: lost, and counted", f"{taken.lost:,}"],
-            [f"storm, {name}: consumer, % of one CPU", figure(100 * taken.consumer_s / taken.load.took_s)],
-            [f"storm, {name}: peak memory, MiB", figure(taken.child.peak_bytes / MIB)],
-        ]
+        report_storm(name, taken, result)
+    both = {setting.cpu: ["yield"], setting.other_cpu: ["storm"]}
+    taken = record(setting, result, program, both, ["--method", "kernel", "--cost"])
+    runs = sum(runs for _, runs, _ in read_costs(taken.show)) / taken.load.took_s
+    if runs < STORM_RUNS:
+        raise BenchError(f"both CPUs came to {runs:,.0f} events a second, not {STORM_RUNS:,}: are they free?")
+    result.rows.append(["storm, two CPUs: events a second", f"{runs:,.0f}"])
+    report_storm("two CPUs", taken, result)
+
+
+def report_storm(name: str, taken: Taken, result: Result) -> None:
+    """The rows and the limit of a storm."""
+    share = unaccounted(taken.of_load, taken.lost, taken.load.switches)
+    result.limits.append(Limit(f"storm, {name}: neither recorded nor lost", share, UNACCOUNTED_PERCENT, " %"))
+    result.rows += [
+        [f"storm, {name}: load's switches a second", f"{taken.load.switches / taken.load.took_s:,.0f}"],
+        [f"storm, {name}: the kernel's own count", f"{taken.load.switches:,}"],
+        [f"storm, {name}: recorded", f"{taken.of_load:,}"],
+        [f"storm, {name}: lost, and counted", f"{taken.lost:,}"],
+        [f"storm, {name}: consumer, % of one CPU", figure(100 * taken.consumer_s / taken.load.took_s)],
+        [f"storm, {name}: peak memory, MiB", figure(taken.child.peak_bytes / MIB)],
+    ]
 
 
 def observer(setting: Setting, result: Result) -> None:
@@ -186,30 +201,41 @@ def unaccounted(recorded: int, lost: int, counted: int) -> float:
     return 100 * max(counted - recorded - lost, recorded - counted, 0) / counted
 
 
-def record(setting: Setting, result: Result, program: Path, load: list[str], options: list[str]) -> Taken:
-    """Records one CPU, with a load on it for part of the time."""
+def record(
+    setting: Setting,
+    result: Result,
+    program: Path,
+    loads: dict[int, list[str]],
+    options: list[str],
+) -> Taken:
+    """Records the CPUs of the loads, which run for part of the time, or the setting's CPU without any."""
     folder = setting.scratch / f"{len(result.commands)}.quell"
-    command = [str(setting.quell), "record", "-q", "-o", str(folder), "--cpus", str(setting.cpu), "--sources", "on"]
+    cpus = ",".join(str(cpu) for cpu in sorted(loads or {setting.cpu}))
+    command = [str(setting.quell), "record", "-q", "-o", str(folder), "--cpus", cpus, "--sources", "on"]
     command += [*options, "--effect", "0", "--duration", f"{LOAD_S + 3}s"]
-    loads: list[Load] = []
+    did: list[Load] = []
     looks: list[float] = []
+
+    def run_load(cpu: int) -> Load:
+        loading = run([str(program), str(cpu), str(LOAD_S), *loads[cpu]], TIMEOUT_S).checked()
+        result.commands.append(loading.line().replace(str(setting.scratch), "."))
+        return read_load(loading.stdout)
 
     def alongside(pid: int) -> None:
         await_start(folder, pid)
         looks.append(thread_cpu_s(pid))
-        loading = run([str(program), str(setting.cpu), str(LOAD_S), *load], TIMEOUT_S).checked()
-        loads.append(read_load(loading.stdout))
-        result.commands.append(loading.line().replace(str(setting.scratch), "."))
+        with ThreadPoolExecutor(len(loads)) as pool:
+            did.extend(pool.map(run_load, loads))
         time.sleep(TAIL_S)
         looks.append(thread_cpu_s(pid))
 
-    child = run(command, TIMEOUT_S, alongside if load else None).checked()
+    child = run(command, TIMEOUT_S, alongside if loads else None).checked()
     result.commands.append(child.line().replace(str(setting.scratch), "."))
     shown = run([str(setting.quell), "show", str(folder), "--by", "source", "--json"], TIMEOUT_S).checked()
     show, intervals, of_load = read_show(shown.stdout)
-    load_did = loads[0] if loads else None
+    together = Load(max(one.took_s for one in did), sum(one.switches for one in did)) if did else None
     consumer_s = looks[1] - looks[0] if looks else 0.0
-    return Taken(child, folder, show, intervals, of_load, read_lost(folder), load_did, consumer_s)
+    return Taken(child, folder, show, intervals, of_load, read_lost(folder), together, consumer_s)
 
 
 def await_start(folder: Path, pid: int) -> None:

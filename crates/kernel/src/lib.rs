@@ -1,8 +1,8 @@
 //! The kernel recorder: what the kernel did on each CPU, and what each followed thread suffered.
 //!
 //! [`Recorder`] loads a few dozen small eBPF programs (`src/bpf`, one file per kind of source), which pair entries
-//! with exits inside the kernel, resolve nesting (NMI > interrupt > softirq > task) and put one record per interval into a ring
-//! buffer per CPU, without any wakeup. The owner of the recorder empties the rings ([`Recorder::drain`]).
+//! with exits inside the kernel, resolve nesting (NMI > interrupt > softirq > task) and put one entry per interval into a
+//! ring per CPU that the recorder maps, without any wakeup. The owner of the recorder empties the rings ([`Recorder::drain`]).
 //!
 //! Followed threads own a slot in the metric container ([`container`]): memory that the programs
 //! write and the user's processes may read. Its layout is `include/quell_metrics.h`.
@@ -19,6 +19,7 @@ mod names;
 mod namespaces;
 mod peer;
 mod recorder;
+mod rings;
 mod translate;
 
 pub use cost::{Cost, count_cost};

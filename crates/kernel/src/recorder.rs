@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::mem::MaybeUninit;
+use std::os::fd::AsFd as _;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -21,18 +22,19 @@ use crate::faults;
 use crate::hooks;
 use crate::names::{Reading, Sources};
 use crate::namespaces::{in_pid_namespace, monotonic_offset_ns};
+use crate::rings::Rings;
 use crate::translate::{Raw, Translator};
 
 /// Maximum number of threads followed at a time, and the header.
 const SLOTS: u32 = 4096;
 /// As SLOT_OF_PARENT in threads.h.
 const SLOT_OF_PARENT: u32 = u32::MAX;
-/// Bytes of a CPU's ring, and of all rings together at most. At 300,000 intervals a second the first holds nearly half a second.
-const RING: u32 = 16 << 20;
-const ALL_RINGS: u32 = 256 << 20;
-const SMALLEST_RING: u32 = 256 << 10;
-/// Bytes of an interval with names in a ring, with the kernel's own record header.
-const RECORD: u32 = size_of::<types::named_record>() as u32 + 8;
+/// Entries of a CPU's ring, and of all rings together at most. At 300,000 intervals a second the first holds nearly half a second.
+const RING: u32 = 1 << 17;
+const ALL_RINGS: u32 = 1 << 21;
+const SMALLEST_RING: u32 = 1 << 11;
+/// Bytes of a CPU's ring buffer of the kernel's for each entry of its ring: room for an interval without names, rounded up to a power of two.
+const BUFFER_BYTES: u32 = (size_of::<types::record>() as u32 + 8).next_power_of_two();
 /// Intervals a second on one CPU during a storm. No record is lost if the rings are emptied often enough for this rate.
 const STORM_PER_S: u32 = 400_000;
 /// Maximum number of records taken at a time, which bounds memory.
@@ -66,7 +68,11 @@ pub struct Drained {
 
 /// The programs while they are attached. They are detached when it is dropped, and when its process ends in any way.
 pub struct Recorder {
-    rings: RingBuffer<'static>,
+    rings: Rings,
+    /// What the programs cannot put into `rings`.
+    buffers: RingBuffer<'static>,
+    /// The CPUs that have a ring.
+    ringed: Vec<Cpu>,
     pending: Rc<RefCell<Vec<Raw>>>,
     skeleton: RecorderSkel<'static>,
     translator: Translator,
@@ -76,7 +82,7 @@ pub struct Recorder {
     faults: Vec<Link>,
     plan: Plan,
     cost: Option<Cost>,
-    ring_bytes: u32,
+    ring_entries: u32,
     missing: Vec<String>,
     steal: bool,
     /// By how much this process's CLOCK_MONOTONIC is ahead of the kernel's.
@@ -110,14 +116,22 @@ impl Recorder {
         if plan.follow && clock_offset_ns != 0 {
             return Err(KernelError::TimeNamespace);
         }
+        let ringed: Vec<Cpu> = if plan.follow { (0..cpus).map(Cpu).collect() } else { plan.cpus.clone() };
+        let ring_entries = ring_entries(ringed.len());
         let mut open = open()?;
         let (mut missing, steal) = adapt(&mut open, &kernel, cpus, &plan, symbols.first())?;
+        size_rings(&mut open, ringed.len(), ring_entries)?;
         let mut skeleton = open.load().map_err(|e| KernelError::refused("the programs", &e))?;
-        let ringed: Vec<Cpu> = if plan.follow { (0..cpus).map(Cpu).collect() } else { plan.cpus.clone() };
-        let ring_bytes = ring_bytes(ringed.len());
+        let rings = Rings::map(
+            skeleton.maps.entries.as_fd(),
+            skeleton.maps.emptied.as_fd(),
+            ringed.len(),
+            ring_entries,
+        )
+        .map_err(|e| KernelError::Refused { what: "a ring".into(), reason: e.to_string() })?;
         let pending = Rc::new(RefCell::new(Vec::new()));
-        let rings = make_rings(&skeleton, &ringed, ring_bytes, &pending)?;
-        watch(&skeleton, &plan.cpus)?;
+        let buffers = make_buffers(&skeleton, &ringed, ring_entries * BUFFER_BYTES, &pending)?;
+        watch(&skeleton, &plan.cpus, &ringed, &rings)?;
         let mut container = if plan.follow { Some(Container::make(&skeleton, SLOTS)?) } else { None };
         let cost = plan.cost.then(cost::count_cost).transpose()?;
         skeleton.attach().map_err(|e| KernelError::refused("to attach a program", &e))?;
@@ -139,6 +153,8 @@ impl Recorder {
         };
         Ok(Self {
             rings,
+            buffers,
+            ringed,
             pending,
             skeleton,
             translator,
@@ -147,7 +163,7 @@ impl Recorder {
             faults,
             plan,
             cost,
-            ring_bytes,
+            ring_entries,
             missing,
             steal,
             clock_offset_ns,
@@ -164,7 +180,7 @@ impl Recorder {
     /// # Errors
     /// [`KernelError::Refused`].
     pub fn attach(&mut self) -> Result<(), KernelError> {
-        watch(&self.skeleton, &self.plan.cpus)?;
+        watch(&self.skeleton, &self.plan.cpus, &self.ringed, &self.rings)?;
         self.hooks = hooks::attach(&mut self.skeleton)?;
         Ok(())
     }
@@ -201,9 +217,12 @@ impl Recorder {
         threads: &mut Vec<(Cpu, Thread)>,
     ) -> Drained {
         // Consumed without polling: the programs submit records without a wakeup.
-        let more = usize::try_from(self.rings.consume_raw_n(PORTION)).is_ok_and(|taken| taken >= PORTION);
+        let mut more =
+            usize::try_from(self.buffers.consume_raw_n(PORTION)).is_ok_and(|taken| taken >= PORTION);
         let mut pending = self.pending.borrow_mut();
-        let bytes = pending.len() as f64 * f64::from(RECORD);
+        let each = PORTION / self.ringed.len().max(1);
+        more |= self.rings.take(each.max(1) as u32, &mut pending);
+        let fill = pending.len() as f64 / f64::from(self.ring_entries);
         for raw in pending.drain(..) {
             match &raw {
                 Raw::Thread(ended) => {
@@ -212,12 +231,12 @@ impl Recorder {
                 _ => intervals.extend(self.translator.interval(&raw)),
             }
         }
-        Drained { fill: bytes / f64::from(self.ring_bytes), more }
+        Drained { fill, more }
     }
 
     /// The longest time between two calls of [`Recorder::drain`] in which a storm does not fill a ring.
     pub fn drain_interval(&self) -> Duration {
-        Duration::from_secs(1) * (self.ring_bytes / RECORD) / STORM_PER_S
+        Duration::from_secs(1) * self.ring_entries / STORM_PER_S
     }
 
     /// The followed threads that are alive, with their counters as of now.
@@ -327,15 +346,28 @@ fn adapt(
     Ok((missing, steal))
 }
 
-fn ring_bytes(cpus: usize) -> u32 {
+/// Entries of each of `cpus` rings.
+fn ring_entries(cpus: usize) -> u32 {
     let share = ALL_RINGS / u32::try_from(cpus.max(1)).unwrap_or(u32::MAX);
     // The size of a ring must be a power of two.
     let share = if share.is_power_of_two() { share } else { share.next_power_of_two() / 2 };
     share.clamp(SMALLEST_RING, RING)
 }
 
-/// Creates a ring for each CPU, all emptied into `pending`.
-fn make_rings(
+/// Sets the sizes of the rings, before the programs are loaded.
+fn size_rings(open: &mut OpenRecorderSkel<'_>, rings: usize, entries: u32) -> Result<(), KernelError> {
+    let refused = |e: libbpf_rs::Error| KernelError::refused("the rings", &e);
+    let rings = u32::try_from(rings).unwrap_or(u32::MAX);
+    open.maps.entries.set_max_entries(rings.saturating_mul(entries)).map_err(refused)?;
+    open.maps.emptied.set_max_entries(rings).map_err(refused)?;
+    if let Some(rodata) = open.maps.rodata_data.as_deref_mut() {
+        rodata.settings.ring_entries = entries;
+    }
+    Ok(())
+}
+
+/// Creates a ring buffer of the kernel's for each CPU, all emptied into `pending`.
+fn make_buffers(
     skeleton: &RecorderSkel<'static>,
     cpus: &[Cpu],
     bytes: u32,
@@ -350,7 +382,7 @@ fn make_rings(
     for cpu in cpus {
         let ring = MapHandle::create(MapType::RingBuf, Some("quell_ring"), 0, 0, bytes, &options)
             .map_err(refused)?;
-        let fd = std::os::fd::AsRawFd::as_raw_fd(&std::os::fd::AsFd::as_fd(&ring)) as u32;
+        let fd = std::os::fd::AsRawFd::as_raw_fd(&ring.as_fd()) as u32;
         skeleton
             .maps
             .rings
@@ -370,10 +402,24 @@ fn make_rings(
     builder.build().map_err(refused)
 }
 
-/// Sets in the programs' maps which CPUs to watch.
-fn watch(skeleton: &RecorderSkel<'_>, cpus: &[Cpu]) -> Result<(), KernelError> {
-    for cpu in cpus {
-        let state = types::cpu_state { watched: 1, active: 1, ..Default::default() };
+/// Sets in the programs' maps which CPUs to watch, and which ring each has. A ring goes on where it was.
+fn watch(
+    skeleton: &RecorderSkel<'_>,
+    watched: &[Cpu],
+    ringed: &[Cpu],
+    rings: &Rings,
+) -> Result<(), KernelError> {
+    for (ring, cpu) in ringed.iter().enumerate() {
+        let is_watched = watched.contains(cpu);
+        let (next, first) = (rings.taken(ring), ring as u32 * rings.size());
+        let state = types::cpu_state {
+            watched: u32::from(is_watched),
+            active: u16::from(is_watched),
+            next,
+            full_at: next,
+            first,
+            ..Default::default()
+        };
         // SAFETY: a plain C struct without implicit padding can be read as bytes of its size.
         let bytes = unsafe {
             std::slice::from_raw_parts((&raw const state).cast::<u8>(), size_of::<types::cpu_state>())

@@ -15,6 +15,7 @@ mod mpi;
 mod mpi_hosts;
 mod mpi_tracer;
 mod probe;
+mod recorder_rings;
 mod replay_applications;
 mod replay_boundary;
 mod replay_command;

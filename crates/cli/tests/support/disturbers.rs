@@ -1,6 +1,7 @@
 //! Disturbers of known kind and rate for a CPU, and the same CPU as perf sees it.
 
 use std::collections::BTreeMap;
+use std::io::{Read as _, Write as _};
 use std::net::UdpSocket;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -159,6 +160,36 @@ fn times_left() -> u64 {
         assert_eq!(libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage), 0);
         (usage.ru_nvcsw + usage.ru_nivcsw) as u64
     }
+}
+
+/// Two threads of this name that wake each other on a CPU, `trips` times there and back; returns how often they left it.
+pub fn wake_each_other(cpu: usize, name: &[u8], trips: u32) -> u64 {
+    let begin = || {
+        rename_this_thread(name);
+        pin(cpu);
+        times_left()
+    };
+    let ((mut there_in, mut there_out), (mut back_in, mut back_out)) =
+        (std::io::pipe().unwrap(), std::io::pipe().unwrap());
+    std::thread::scope(|scope| {
+        let there = scope.spawn(move || {
+            let before = begin();
+            for _ in 0..trips {
+                there_out.write_all(&[0]).unwrap();
+                back_in.read_exact(&mut [0]).unwrap();
+            }
+            times_left() - before
+        });
+        let back = scope.spawn(move || {
+            let before = begin();
+            for _ in 0..trips {
+                there_in.read_exact(&mut [0]).unwrap();
+                back_out.write_all(&[0]).unwrap();
+            }
+            times_left() - before
+        });
+        there.join().unwrap() + back.join().unwrap()
+    })
 }
 
 /// A timer that fires on a CPU, and a task that reads each expiry there before it continues; returns the times after each expiry.

@@ -41,7 +41,7 @@ static __always_inline int exit_tick(void)
 	bool recorded = is_recorded(&state->hardirq);
 	u64 now = bpf_ktime_get_ns();
 	if (recorded) {
-		send(state, cpu, &state->hardirq, now, close_hardirq(state, QUELL_TICK, now));
+		send_entry(state, cpu, &state->hardirq, now, close_hardirq(state, QUELL_TICK, now));
 		state->hardirq.start_ns = 0;
 		look_for_steal(state, cpu, now);
 	}
@@ -57,14 +57,16 @@ static __always_inline int exit_ipi(void)
 		return 0;
 	u64 now = bpf_ktime_get_ns();
 	u64 net = close_hardirq(state, QUELL_IPI, now);
-	struct named_record *to = reserve(state, cpu, sizeof(*to));
-	if (to) {
+	struct entry *entry = next_entry(state);
+	if (entry) {
+		struct named_record *to = &entry->of;
+		entry->has_names = 1;
 		fill(&to->record, cpu, state->victim, &state->hardirq, now, net);
 		to->cause = state->sent;
 		to->pid = 0;
 		to->tgid = 0;
 		to->name[0] = 0;
-		bpf_ringbuf_submit(to, BPF_RB_NO_WAKEUP);
+		publish_last(state, entry);
 	}
 	state->sent.known = 0;
 	state->hardirq.start_ns = 0;
@@ -79,15 +81,17 @@ static __always_inline int exit_irq(struct irqaction *action)
 		return 0;
 	u64 now = bpf_ktime_get_ns();
 	u64 net = close_hardirq(state, QUELL_IRQ, now);
-	struct named_record *to = reserve(state, cpu, sizeof(*to));
-	if (to) {
+	struct entry *entry = next_entry(state);
+	if (entry) {
+		struct named_record *to = &entry->of;
+		entry->has_names = 1;
 		fill(&to->record, cpu, state->victim, &state->hardirq, now, net);
 		to->cause.known = 0;
 		to->pid = 0;
 		to->tgid = 0;
 		if (bpf_probe_read_kernel_str(to->name, sizeof(to->name), action->name) < 0)
 			to->name[0] = 0;
-		bpf_ringbuf_submit(to, BPF_RB_NO_WAKEUP);
+		publish_last(state, entry);
 	}
 	state->hardirq.start_ns = 0;
 	return 0;
@@ -116,7 +120,7 @@ static __always_inline int exit_softirq(void)
 	u64 net = net_of(state, &state->softirq, now);
 	__sync_fetch_and_add(&state->taken_ns, net);
 	charge(state->slot, QUELL_LEVEL_SOFTIRQ, QUELL_SOFTIRQ, net);
-	send(state, cpu, &state->softirq, now, net);
+	send_interruptible(state, cpu, &state->softirq, now, net);
 	state->softirq.start_ns = 0;
 	return 0;
 }

@@ -43,6 +43,20 @@ struct named_record {
 	char name[NAME_LENGTH];
 };
 
+/* What a CPU's ring of entries holds: an interval that ended while interrupts were disabled. An interval without names and cause takes
+ * one cache line. */
+struct entry {
+	u32 number; /* of the entry since the start, from 1: written last */
+	u32 has_names;
+	u64 pad;
+	struct named_record of; /* only its record where there are no names */
+};
+
+/* How far the recorder has emptied a ring of entries. */
+struct emptied {
+	u32 entries;
+} __attribute__((aligned(64)));
+
 /* How a thread left its CPU while it could have run. */
 enum left { LEFT_PREEMPTED, LEFT_YIELDED, LEFT_MOVED };
 
@@ -72,10 +86,9 @@ struct open_interval {
 	u64 start_ns; /* 0: nothing runs, or it is not recorded */
 	u64 inner_ns; /* the CPU's `taken` at the start */
 	u64 what;
-	u32 kind;
 	u32 id;
-	u32 inside; /* something runs at this level, recorded or not: the cause of what is sent and woken during it */
-	u32 pad;
+	u16 kind;
+	u16 inside; /* something runs at this level, recorded or not: the cause of what is sent and woken during it */
 };
 
 /* What a hard interrupt touches comes first, then softirqs, then switches, a cache line each: an interrupt finds its caches cold, and its
@@ -86,26 +99,30 @@ struct cpu_state {
 	u64 taken_ns;
 	u64 taken_by_nmi_ns;
 	struct open_interval hardirq;
-	u32 active; /* watched, or a followed thread is on this CPU: the only field that most events read */
-	u32 slot;   /* of the thread that is on this CPU; 0: none */
+	u16 active; /* watched, or a followed thread is on this CPU: the only field that most events read */
+	u16 slot;   /* of the thread that is on this CPU; 0: none */
+	u32 next;   /* number of entries written to this CPU's ring; like all such numbers, it may wrap */
+	u32 full_at; /* where the ring was found to be full when the recorder's progress was last read */
+	u32 first;   /* index of the ring's first entry */
 
 	struct open_interval softirq;
 	u64 stolen_ns; /* the hypervisor's counter when it was last read */
 	u64 stolen_at_ns;
+	u64 lost;    /* intervals for which a ring had no room */
 	u32 victim;  /* the id of the thread that is on this CPU; 0: it is not followed */
 	u32 watched; /* everything on this CPU is recorded */
 
 	struct open_interval task;
 	u64 on_cpu;          /* address of the task that came in at the last switch that was seen */
 	u64 scheduler_ahead; /* CLOCK_MONOTONIC less the scheduler's clock, in ns */
+	u64 pad;
 	u32 wakee;
-	u32 pad;
+	u32 pad2;
 
 	struct cause sent;    /* why another CPU last sent an interrupt to this one */
 	struct cause woken;   /* what last woke the task `wakee` for this CPU */
 	struct cause running; /* what woke the task that is on this CPU */
 	u32 waiters[MOST_WAITERS]; /* slots of the followed threads that wait on this CPU, preempted; 0: free */
-	u64 lost; /* records for which the ring had no room */
 } __attribute__((aligned(64)));
 
 /* Set before loading. */
@@ -114,7 +131,7 @@ struct settings {
 	u32 follow;        /* threads are followed */
 	u32 tells_state;   /* sched_switch passes the state in which it leaves a task (5.18 and later) */
 	u32 adopt;         /* processes that request the container are followed too */
-	u32 pad;
+	u32 ring_entries;  /* of each CPU's ring, a power of two */
 };
 
 #endif

@@ -27,8 +27,13 @@ static __always_inline void forget_stolen(struct cpu_state *state, u64 now_ns)
 	state->stolen_at_ns = now_ns;
 }
 
+/* The counter is not read more often: between two ticks it rarely changes, and each timer's interrupt would pay for it. */
+#define BETWEEN_READINGS_NS 500000
+
 static __always_inline void look_for_steal(struct cpu_state *state, u32 cpu, u64 now_ns)
 {
+	if (now_ns - state->stolen_at_ns < BETWEEN_READINGS_NS)
+		return;
 	u64 stolen = stolen_ever(), more = stolen - state->stolen_ns;
 	struct open_interval window = { .start_ns = state->stolen_at_ns, .kind = QUELL_STEAL };
 	state->stolen_ns = stolen;
@@ -37,7 +42,7 @@ static __always_inline void look_for_steal(struct cpu_state *state, u32 cpu, u64
 		return;
 	if (more > now_ns - window.start_ns)
 		more = now_ns - window.start_ns;
-	send(state, cpu, &window, now_ns, more);
+	send_entry(state, cpu, &window, now_ns, more);
 	charge(state->slot, QUELL_LEVEL_HARDIRQ, QUELL_STEAL, more);
 }
 

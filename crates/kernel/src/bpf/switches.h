@@ -12,7 +12,7 @@
 /* The task that leaves a CPU. */
 struct leaving {
 	u64 arrival; /* when it came, on the scheduler's clock; 0: unknown */
-	u64 name[NAME_LENGTH / sizeof(u64)];
+	char name[NAME_LENGTH];
 	u32 pid;
 	u32 tgid;
 };
@@ -21,8 +21,7 @@ struct leaving {
 static __always_inline struct leaving leaving(struct task_struct *task)
 {
 	struct leaving who = { .pid = task->pid, .tgid = task->tgid };
-	who.name[0] = *(u64 *)&task->comm[0];
-	who.name[1] = *(u64 *)&task->comm[sizeof(u64)];
+	copy_name(who.name, task);
 	if (bpf_core_field_exists(task->sched_info.last_arrival))
 		who.arrival = task->sched_info.last_arrival;
 	return who;
@@ -32,7 +31,7 @@ static __always_inline struct leaving leaving(struct task_struct *task)
 static __always_inline struct leaving leaving_at(struct task_struct *task)
 {
 	struct leaving who = { .pid = BPF_CORE_READ(task, pid), .tgid = BPF_CORE_READ(task, tgid) };
-	BPF_CORE_READ_STR_INTO((char(*)[NAME_LENGTH]) & who.name, task, comm);
+	BPF_CORE_READ_STR_INTO(&who.name, task, comm);
 	if (bpf_core_field_exists(task->sched_info.last_arrival))
 		who.arrival = BPF_CORE_READ(task, sched_info.last_arrival);
 	return who;
@@ -44,15 +43,17 @@ static __always_inline void end_run(struct cpu_state *state, u32 cpu, const stru
 	if (!state->task.start_ns || prev->pid == 0)
 		return;
 	u64 net = net_of(state, &state->task, now_ns);
-	struct named_record *to = reserve(state, cpu, sizeof(*to));
-	if (!to)
+	struct entry *entry = next_entry(state);
+	if (!entry)
 		return;
+	struct named_record *to = &entry->of;
+	entry->has_names = 1;
 	fill(&to->record, cpu, 0, &state->task, now_ns, net);
 	to->cause = state->running;
 	to->pid = prev->pid;
 	to->tgid = prev->tgid;
 	__builtin_memcpy(to->name, prev->name, sizeof(to->name));
-	bpf_ringbuf_submit(to, BPF_RB_NO_WAKEUP);
+	publish_last(state, entry);
 }
 
 /* When `prev` came onto the CPU, if that switch was not seen; 0 if it was seen. Some kernels show no switch from the threads of a

@@ -126,12 +126,13 @@ static __always_inline u32 slot_of_thread(u32 tid)
 /* The thread's last switch: its account goes to the recorder, and its slot becomes free. */
 static __always_inline void end_thread(struct cpu_state *state, u32 cpu, struct quell_slot *s, u64 now_ns)
 {
+	u32 slot = state->slot;
 	struct thread_record *to = reserve(state, cpu, sizeof(*to));
 	if (to) {
 		struct open_interval life = { .start_ns = s->start_ns, .kind = RECORD_THREAD_END };
 		fill(&to->record, cpu, s->global_tid, &life, now_ns, 0);
 		to->slot = *s;
-		struct own_waits *own = bpf_map_lookup_elem(&own_waits, &state->slot);
+		struct own_waits *own = bpf_map_lookup_elem(&own_waits, &slot);
 		to->own = own ? *own : (struct own_waits){};
 		bpf_ringbuf_submit(to, BPF_RB_NO_WAKEUP);
 	} else {
@@ -140,7 +141,7 @@ static __always_inline void end_thread(struct cpu_state *state, u32 cpu, struct 
 	/* Another thread of the process may have called exec and taken over this id, with a slot of its own. */
 	u32 tid = s->global_tid;
 	u32 *held = bpf_map_lookup_elem(&slots, &tid);
-	if (held && *held == state->slot)
+	if (held && *held == slot)
 		bpf_map_delete_elem(&slots, &tid);
 	step(&s->level_seq[QUELL_LEVEL_TASK]);
 	s->tid = 0;

@@ -18,8 +18,10 @@ typedef __u16 __be16;
 typedef __u32 __be32;
 typedef __u32 __wsum;
 typedef __u8 u8;
+typedef __u16 u16;
 typedef __u32 u32;
 typedef __u64 u64;
+typedef __s32 s32;
 typedef __s64 s64;
 typedef _Bool bool;
 
@@ -42,6 +44,7 @@ enum {
 
 enum bpf_func_id___new {
 	BPF_FUNC_get_current_task_btf___new = 158,
+	BPF_FUNC_check_mtu___new = 163,
 	BPF_FUNC_task_pt_regs___new = 175,
 };
 
