@@ -228,17 +228,17 @@ pub(super) fn tracked<R: Run + ?Sized, W: Watch + ?Sized>(engine: &Engine<'_, R,
     ranks.sort_by_key(|(rank, ..)| *rank);
     let runtime = |place: &LocationState| if place.first.is_some() { place.now - begin } else { 0 };
     let longest = |account: usize| {
-        let quiet =
-            |(_, place, _): &(u32, &LocationState, &str)| runtime(place) - place.ledger.accumulated[account];
+        let quiet = |(_, place, _): &(u32, &LocationState, &str)| {
+            runtime(place).saturating_sub(place.ledger.accumulated[account])
+        };
         ranks.iter().map(quiet).max().unwrap_or(0)
     };
-    let sum =
-        |account: usize| -> i64 { ranks.iter().map(|(_, place, _)| place.ledger.accumulated[account]).sum() };
+    let sum = |account: usize| total(ranks.iter().map(|(_, place, _)| place.ledger.accumulated[account]));
     let all = sum(0);
     let each = || sources.iter().enumerate().map(|(source, name)| (source + 1, name.clone()));
     let composition: BTreeMap<String, f64> =
         each().filter_map(|(account, name)| Some((name, ratio(sum(account), all)?))).collect();
-    let parts: i64 = each().map(|(account, _)| sum(account)).sum();
+    let parts = total(each().map(|(account, _)| sum(account)));
     Tracked {
         schema: "quell.track/2".to_owned(),
         runtime_ns: ranks.iter().map(|(_, place, _)| runtime(place)).max().unwrap_or(0),
@@ -380,18 +380,23 @@ fn paths<R: Run + ?Sized, W: Watch + ?Sized>(engine: &Engine<'_, R, W>) -> Vec<T
         .map(|(place, path)| one(place, path))
         .collect();
     paths.sort_by(|a, b| {
-        let cost = |path: &TrackedPath| path.local_ns + path.amplified_ns;
+        let cost = |path: &TrackedPath| path.local_ns.saturating_add(path.amplified_ns);
         cost(b).cmp(&cost(a)).then_with(|| a.path.cmp(&b.path)).then_with(|| a.site.cmp(&b.site))
     });
     paths
 }
 
+/// The sum of times, which hostile events can make longer than 64 bits hold: then the longest that they do.
+fn total(times: impl Iterator<Item = i64>) -> i64 {
+    times.map(i128::from).sum::<i128>().clamp(i64::MIN.into(), i64::MAX.into()) as i64
+}
+
 /// The time of all locations outside of all regions.
 fn own_time<R: Run + ?Sized, W: Watch + ?Sized>(engine: &Engine<'_, R, W>) -> i64 {
-    let times = engine.places.iter().map(|place| place.first.map_or(0, |first| place.now - first));
+    let times = total(engine.places.iter().map(|place| place.first.map_or(0, |first| place.now - first)));
     let outermost = |(place, path): &(usize, &Path)| *place != ROOT as usize && path.parent == ROOT;
     let within = engine.paths.all.iter().enumerate().filter(outermost).map(|(_, path)| path.time);
-    (times.sum::<i64>() - within.sum::<i64>() - engine.paths.idle).max(0)
+    times.saturating_sub(total(within)).saturating_sub(engine.paths.idle).max(0)
 }
 
 fn words<R: Run + ?Sized, W: Watch + ?Sized>(engine: &Engine<'_, R, W>, place: usize) -> Vec<String> {

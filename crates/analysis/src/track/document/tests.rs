@@ -1,4 +1,4 @@
-use super::{mean_of, most, nested, ratio};
+use super::{mean_of, most, nested, ratio, total};
 
 #[test]
 fn regions_are_named_from_the_outermost() {
@@ -28,4 +28,12 @@ fn a_mean_of_the_longest_times_is_one_of_them() {
     assert_eq!(mean_of([i64::MAX; 3].into_iter(), 3), i64::MAX);
     assert_eq!(mean_of([i64::MAX; 3].into_iter(), 1), i64::MAX);
     assert_eq!(mean_of([10, 20].into_iter(), 0), 30);
+}
+
+#[test]
+fn a_sum_of_times_stays_within_64_bits() {
+    assert_eq!(total([1, -3, 5].into_iter()), 3);
+    assert_eq!(total([i64::MAX, i64::MAX, -1].into_iter()), i64::MAX);
+    assert_eq!(total([i64::MIN, -1].into_iter()), i64::MIN);
+    assert_eq!(total([i64::MAX, 1, -2].into_iter()), i64::MAX - 1);
 }
