@@ -59,6 +59,9 @@ pub struct Mitigation {
     /// Mitigations that precede this one in a plan.
     #[serde(default)]
     pub after: Vec<String>,
+    /// Mitigations of which one must be done, or a program of the node changes this one's settings back. The first stops the program.
+    #[serde(default)]
+    pub undone_without: Vec<String>,
     /// Mitigations that must not be in one plan with it.
     #[serde(default)]
     pub conflicts: Vec<String>,

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::audit::Audit;
+use super::audit::{Audit, Audited, State};
 use super::catalogue::Risk;
 use super::place::Place;
 
@@ -54,7 +54,7 @@ pub struct Chosen {
     /// Whether programs on the node notice.
     pub disruptive: bool,
     /// Its state when the plan was made.
-    pub state: super::audit::State,
+    pub state: State,
 }
 
 /// One write.
@@ -113,7 +113,8 @@ pub fn plan(audit: &Audit<'_>, choice: &Choice) -> Result<Plan, String> {
     for one in &chosen {
         making.add(one)?;
     }
-    let (writes, left) = making.done();
+    let (writes, mut left) = making.done();
+    left.extend(chosen.iter().filter_map(|one| undone(audit, one, &chosen)));
     let parts = audit.parts.as_ref().ok();
     let list = |cpus: &[quell_recording::Cpu]| quell_recording::format_cpu_list(cpus);
     let mut plan = Plan {
@@ -131,8 +132,27 @@ pub fn plan(audit: &Audit<'_>, choice: &Choice) -> Result<Plan, String> {
     Ok(plan)
 }
 
+/// What the plan leaves running that changes a chosen mitigation's settings back.
+fn undone(audit: &Audit<'_>, one: &Audited<'_>, chosen: &[&Audited<'_>]) -> Option<Left> {
+    let wanted = &one.mitigation.undone_without;
+    let others = || audit.entries.iter().filter(|other| wanted.contains(&other.mitigation.id));
+    let is_done = |other: &Audited<'_>| {
+        other.state == State::Applied || chosen.iter().any(|one| one.mitigation.id == other.mitigation.id)
+    };
+    let runs = |other: &Audited<'_>| {
+        Some(&other.mitigation.id) == wanted.first()
+            && matches!(other.state, State::NotApplied | State::Partial)
+    };
+    (others().any(runs) && !others().any(is_done)).then(|| Left {
+        mitigation: one.mitigation.id.clone(),
+        what: wanted.join(" or "),
+        why: "not in this plan: until it is done, a program of this node changes back what this plan sets"
+            .into(),
+    })
+}
+
 impl Chosen {
-    fn from_audited(audited: &super::audit::Audited<'_>) -> Self {
+    fn from_audited(audited: &Audited<'_>) -> Self {
         let mitigation = audited.mitigation;
         Self {
             id: mitigation.id.clone(),

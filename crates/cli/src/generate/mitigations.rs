@@ -107,7 +107,12 @@ fn entry(one: &Mitigation) -> String {
     text += &format!("- takes away: {}\n", noise.join(", "));
     text.extend(one.knob.iter().map(|knob| format!("- {}\n", touches(knob))));
     let links = |ids: &[String]| ids.iter().map(|id| format!("[{id}](#{id})")).collect::<Vec<_>>().join(", ");
-    for (word, ids) in [("after", &one.after), ("not with", &one.conflicts), ("see also", &one.see_also)] {
+    for (word, ids) in [
+        ("after", &one.after),
+        ("undone without one of", &one.undone_without),
+        ("not with", &one.conflicts),
+        ("see also", &one.see_also),
+    ] {
         if !ids.is_empty() {
             text += &format!("- {word}: {}\n", links(ids));
         }

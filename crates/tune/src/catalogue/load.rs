@@ -99,9 +99,16 @@ impl Catalogue {
         self.by_id.values()
     }
 
+    /// These, and the mitigations without which they are changed back.
+    pub fn and_what_keeps(&self, ids: &[String]) -> Vec<String> {
+        let kept = ids.iter().filter_map(|id| self.get(id)).flat_map(|one| &one.undone_without);
+        ids.iter().chain(kept).cloned().collect()
+    }
+
     fn check_references(&self) -> Result<(), String> {
         for one in self.iter() {
-            let named = one.after.iter().chain(&one.conflicts).chain(&one.see_also).chain(&one.successor);
+            let before = one.after.iter().chain(&one.undone_without);
+            let named = before.chain(&one.conflicts).chain(&one.see_also).chain(&one.successor);
             if let Some(stranger) = named.into_iter().find(|id| !self.by_id.contains_key(*id)) {
                 return Err(format!("`{}` names `{stranger}`, which is not in the catalogue", one.id));
             }

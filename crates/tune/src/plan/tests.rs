@@ -17,7 +17,7 @@ fn made(make: Make, options: &AuditOptions, ids: &[&str], persist: bool) -> Resu
     let root = Root::at(folder.path()).unwrap();
     let ids: Vec<String> = ids.iter().map(|&id| id.to_owned()).collect();
     let catalogue = Catalogue::built_in();
-    let audit = audit(&root, &catalogue, options, Some(&ids))?;
+    let audit = audit(&root, &catalogue, options, Some(&catalogue.and_what_keeps(&ids)))?;
     plan(&audit, &Choice { ids, persist })
 }
 
@@ -66,6 +66,23 @@ fn units_are_stopped_now_or_permanently() {
     let ids = ["svc-cron", "timers-maintenance", "irqbalance-off", "systemd-cpuaffinity"];
     insta::assert_snapshot!("services", good(fake::services, &ids, false).diff());
     insta::assert_snapshot!("services_persist", good(fake::services, &ids, true).diff());
+}
+
+#[test]
+fn what_changes_the_settings_back_is_named_unless_it_is_stopped_too() {
+    fn balanced(folder: &Path) -> Machine {
+        let machine = fake::interrupts(folder);
+        machine.units(&[("irqbalance.service", "active enabled"), ("cron.service", "active enabled")]);
+        machine
+    }
+    let left = |ids: &[&str]| {
+        let left = good(balanced, ids, false).left;
+        left.into_iter().filter(|one| one.why.contains("changes back")).collect::<Vec<_>>()
+    };
+    let alone = left(&["irq-cpu0"]);
+    assert_eq!((alone.len(), &*alone[0].what), (1, "irqbalance-off or irqbalance-ban"));
+    assert_eq!(left(&["irq-cpu0", "irqbalance-off"]), []);
+    assert_eq!(left(&["svc-cron"]), []);
 }
 
 #[test]

@@ -90,7 +90,7 @@ pub fn planned(
         options.values.entry(id.clone()).or_insert_with(|| value.clone());
     }
     let all: Vec<String> = wanted.ids.iter().chain(profile.ids()).cloned().collect();
-    let audit = audited(root, catalogue, &options, Some(&all))?;
+    let audit = audited(root, catalogue, &options, Some(&catalogue.and_what_keeps(&all)))?;
     let is_here = |id: &str| {
         let entry = audit.entries.iter().find(|entry| entry.mitigation.id == id);
         entry.is_some_and(|entry| !matches!(entry.state, State::NotHere | State::NotMounted))
