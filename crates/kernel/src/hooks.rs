@@ -2,8 +2,10 @@
 
 mod missed;
 
+use std::ffi::OsStr;
+
 use libbpf_rs::ReferencesType as _;
-use libbpf_rs::btf::types::{FuncProto, Ptr, Struct, Typedef};
+use libbpf_rs::btf::types::{Enum, FuncProto, Ptr, Struct, Typedef};
 use libbpf_rs::skel::Skel as _;
 use libbpf_rs::{Btf, Link, OpenProgramMut, ProgramMut};
 
@@ -48,6 +50,14 @@ pub(crate) fn switch_tells_state(kernel: &Btf<'_>) -> bool {
     let function = hook.and_then(|hook| Ptr::try_from(hook.referenced_type()).ok());
     let prototype = function.and_then(|function| FuncProto::try_from(function.referenced_type()).ok());
     prototype.is_some_and(|prototype| prototype.iter().count() >= 5)
+}
+
+/// Whether an atomic operation of a program can return a value (Linux 5.12 and later). The kernel's types do not say so; this function for programs came
+/// with the same version.
+pub(crate) fn has_atomic_results(kernel: &Btf<'_>) -> bool {
+    let functions = kernel.type_by_name::<Enum<'_>>("bpf_func_id");
+    let of_same_version = |name: Option<&OsStr>| name.is_some_and(|name| name == "BPF_FUNC_check_mtu");
+    functions.is_some_and(|functions| functions.iter().any(|member| of_same_version(member.name)))
 }
 
 /// Whether the kernel has a tracepoint of this name.

@@ -324,6 +324,12 @@ fn adapt(
         _ => plan.follow || !only_followed.contains(&hook),
     };
     let mut missing = hooks::choose(kernel, open.open_object_mut().progs_mut(), wanted);
+    let other = if hooks::has_atomic_results(kernel) {
+        &mut open.progs.softirq_out_by_buffer
+    } else {
+        &mut open.progs.softirq_out
+    };
+    other.set_autoload(false);
     // It has no hook: `Adopter` runs it on each CPU, where an adopted thread may be running already.
     open.progs.begin_here.set_autoattach(false);
     let slots = if plan.follow { SLOTS } else { 1 };

@@ -110,7 +110,7 @@ static __always_inline int enter_softirq(u32 vector)
 
 /* Interrupts are enabled here, so one can end between any two statements. Hence the atomic addition to `taken_ns`. An interrupt within
  * the few ns around the end of the softirq makes its net time wrong by that interrupt. */
-static __always_inline int exit_softirq(void)
+static __always_inline int exit_softirq(bool by_ring)
 {
 	u32 cpu = bpf_get_smp_processor_id();
 	struct cpu_state *state = state_of(cpu);
@@ -120,7 +120,10 @@ static __always_inline int exit_softirq(void)
 	u64 net = net_of(state, &state->softirq, now);
 	__sync_fetch_and_add(&state->taken_ns, net);
 	charge(state->slot, QUELL_LEVEL_SOFTIRQ, QUELL_SOFTIRQ, net);
-	send_interruptible(state, cpu, &state->softirq, now, net);
+	if (by_ring)
+		send_interruptible(state, cpu, &state->softirq, now, net);
+	else
+		send(state, cpu, &state->softirq, now, net);
 	state->softirq.start_ns = 0;
 	return 0;
 }
@@ -160,7 +163,10 @@ SEC("tp_btf/irq_handler_exit") int BPF_PROG(irq_handler_out, int irq, struct irq
 }
 
 SEC("tp_btf/softirq_entry") int BPF_PROG(softirq_in, unsigned int vector) { return enter_softirq(vector); }
-SEC("tp_btf/softirq_exit") int softirq_out(void *ctx) { return exit_softirq(); }
+
+/* One of the two is loaded: a kernel that does not know an instruction refuses it even where it is never reached. */
+SEC("tp_btf/softirq_exit") int softirq_out(void *ctx) { return exit_softirq(true); }
+SEC("tp_btf/softirq_exit") int softirq_out_by_buffer(void *ctx) { return exit_softirq(false); }
 
 SEC("tp_btf/nmi_handler") int BPF_PROG(nmi_handler, void *handler, s64 delta_ns, int handled)
 {

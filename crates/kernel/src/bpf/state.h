@@ -239,14 +239,9 @@ static __always_inline void send(struct cpu_state *state, u32 cpu, const struct 
 #define SPARE_ENTRIES 64
 
 /* Sends an interval that ends while interrupts are enabled but nothing else is, as a softirq does: an interrupt may write to the ring
- * between any two steps. */
+ * between any two steps. The atomic operation returns a value, which programs can have since Linux 5.12. */
 static __always_inline void send_interruptible(struct cpu_state *state, u32 cpu, const struct open_interval *open, u64 end_ns, u64 net_ns)
 {
-	/* An atomic operation that returns a value: Linux 5.12 and later. */
-	if (!bpf_core_enum_value_exists(enum bpf_func_id___new, BPF_FUNC_check_mtu___new)) {
-		send(state, cpu, open, end_ns, net_ns);
-		return;
-	}
 	if (!has_room(state, SPARE_ENTRIES)) {
 		count_lost(state);
 		return;

@@ -44,7 +44,6 @@ enum {
 
 enum bpf_func_id___new {
 	BPF_FUNC_get_current_task_btf___new = 158,
-	BPF_FUNC_check_mtu___new = 163,
 	BPF_FUNC_task_pt_regs___new = 175,
 };
 
