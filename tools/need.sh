@@ -32,6 +32,7 @@ has() {
         libomp-dev) clang -fopenmp -shared -o /dev/null -include omp.h -x c /dev/null ;;
         libopenmpi-dev) mpicc.openmpi -fsyntax-only -include mpi.h -x c /dev/null ;;
         libotf2-trace-dev) cc -fsyntax-only -include otf2/otf2.h -x c /dev/null ;;
+        libbpf-tools) PATH=$PATH:/usr/sbin command -v runqlat ;;
         linux-perf) perf version ;;
         mpich) command -v mpiexec.mpich ;;
         munge) PATH=$PATH:/usr/sbin command -v munged ;;
@@ -63,11 +64,13 @@ why() {
         debian-archive-keyring) echo "Debian's keys, to know its packages by" ;;
         debootstrap) echo "makes a Debian root of its own, to build for another architecture in" ;;
         dpkg-dev) echo "makes Debian packages" ;;
+        bpftrace) echo "to measure the kernel recorder next to" ;;
         busybox-static) echo "the small system of the lab's virtual machines" ;;
         cpio) echo "packs the first file system of a virtual machine" ;;
         e2fsprogs) echo "makes the disks of virtual machines" ;;
         grub-efi-amd64-bin) echo "the boot loader of a virtual machine that boots by UEFI" ;;
         iproute2) echo "brings ip, to make hosts with a network of their own on one machine" ;;
+        libbpf-tools) echo "brings runqlat and offcputime, to measure the kernel recorder next to" ;;
         libelf-dev) echo "libelf's headers, for libbpf, which loads the eBPF programs" ;;
         libmpich-dev) echo "MPICH's mpicc, for the tests of benchmarks" ;;
         libomp-dev) echo "LLVM's OpenMP runtime, for the tests of hybrid programs" ;;

@@ -18,6 +18,7 @@ import metric_container
 import predict_scale
 import probe_loop
 import record_million
+import recorder_peers
 import replay
 import simulate
 import sources_cost
@@ -34,6 +35,7 @@ BENCHMARKS = {
     "record-million": record_million,
     "metric-container": metric_container,
     "sources-cost": sources_cost,
+    "recorder-peers": recorder_peers,
     "simulate": simulate,
     "mpi": under_mpi,
     "replay": replay,
