@@ -52,8 +52,8 @@ pub(crate) fn switch_tells_state(kernel: &Btf<'_>) -> bool {
     prototype.is_some_and(|prototype| prototype.iter().count() >= 5)
 }
 
-/// Whether an atomic operation of a program can return a value (Linux 5.12 and later). The kernel's types do not say so; this function for programs came
-/// with the same version.
+/// Whether an atomic operation of a program can return a value (Linux 5.12 and later; on arm64 every program needs that, which it can from 5.18 on).
+/// The kernel's types do not say so; this function for programs came with the same version.
 pub(crate) fn has_atomic_results(kernel: &Btf<'_>) -> bool {
     let functions = kernel.type_by_name::<Enum<'_>>("bpf_func_id");
     let of_same_version = |name: Option<&OsStr>| name.is_some_and(|name| name == "BPF_FUNC_check_mtu");

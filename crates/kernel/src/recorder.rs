@@ -33,8 +33,10 @@ const SLOT_OF_PARENT: u32 = u32::MAX;
 const RING: u32 = 1 << 17;
 const ALL_RINGS: u32 = 1 << 21;
 const SMALLEST_RING: u32 = 1 << 11;
-/// Bytes of a CPU's ring buffer of the kernel's for each entry of its ring: room for an interval without names, rounded up to a power of two.
+/// Bytes of a CPU's ring buffer of the kernel's for each entry of its ring: an interval without names with the kernel's header, rounded up to a
+/// power of two. Where only what is rare goes there, a quarter.
 const BUFFER_BYTES: u32 = (size_of::<types::record>() as u32 + 8).next_power_of_two();
+const BUFFER_BYTES_OF_RARE: u32 = BUFFER_BYTES / 4;
 /// Intervals a second on one CPU during a storm. No record is lost if the rings are emptied often enough for this rate.
 const STORM_PER_S: u32 = 400_000;
 /// Maximum number of records taken at a time, which bounds memory.
@@ -130,8 +132,10 @@ impl Recorder {
         )
         .map_err(|e| KernelError::Refused { what: "a ring".into(), reason: e.to_string() })?;
         let pending = Rc::new(RefCell::new(Vec::new()));
-        let buffers = make_buffers(&skeleton, &ringed, ring_entries * BUFFER_BYTES, &pending)?;
-        watch(&skeleton, &plan.cpus, &ringed, &rings)?;
+        let is_rare = softirqs_use_rings(&kernel) && !plan.own_work;
+        let bytes = if is_rare { BUFFER_BYTES_OF_RARE } else { BUFFER_BYTES };
+        let buffers = make_buffers(&skeleton, &ringed, ring_entries * bytes, &pending)?;
+        watch(&skeleton, &plan.cpus, &ringed, ring_entries)?;
         let mut container = if plan.follow { Some(Container::make(&skeleton, SLOTS)?) } else { None };
         let cost = plan.cost.then(cost::count_cost).transpose()?;
         skeleton.attach().map_err(|e| KernelError::refused("to attach a program", &e))?;
@@ -180,7 +184,7 @@ impl Recorder {
     /// # Errors
     /// [`KernelError::Refused`].
     pub fn attach(&mut self) -> Result<(), KernelError> {
-        watch(&self.skeleton, &self.plan.cpus, &self.ringed, &self.rings)?;
+        watch(&self.skeleton, &self.plan.cpus, &self.ringed, self.ring_entries)?;
         self.hooks = hooks::attach(&mut self.skeleton)?;
         Ok(())
     }
@@ -268,15 +272,8 @@ impl Recorder {
     /// Number of intervals for which no ring had room, since the start.
     pub fn lost(&self) -> u64 {
         let cpus = self.skeleton.maps.cpus.max_entries();
-        (0..cpus).filter_map(|cpu| self.state(cpu)).fold(0, |sum, state| sum.saturating_add(state.lost))
-    }
-
-    fn state(&self, cpu: u32) -> Option<types::cpu_state> {
-        let bytes = self.skeleton.maps.cpus.lookup(&cpu.to_ne_bytes(), MapFlags::ANY).ok()??;
-        (bytes.len() == size_of::<types::cpu_state>()).then(|| {
-            // SAFETY: the length was checked, and every bit pattern is a valid state.
-            unsafe { std::ptr::read_unaligned(bytes.as_ptr().cast()) }
-        })
+        let states = (0..cpus).filter_map(|cpu| state_of(&self.skeleton, cpu));
+        states.fold(0, |sum, state| sum.saturating_add(state.lost))
     }
 
     /// What a recording's manifest says of this recorder.
@@ -324,7 +321,7 @@ fn adapt(
         _ => plan.follow || !only_followed.contains(&hook),
     };
     let mut missing = hooks::choose(kernel, open.open_object_mut().progs_mut(), wanted);
-    let other = if hooks::has_atomic_results(kernel) {
+    let other = if softirqs_use_rings(kernel) {
         &mut open.progs.softirq_out_by_buffer
     } else {
         &mut open.progs.softirq_out
@@ -408,16 +405,33 @@ fn make_buffers(
     builder.build().map_err(refused)
 }
 
-/// Sets in the programs' maps which CPUs to watch, and which ring each has. A ring goes on where it was.
+/// Whether a softirq puts its interval into the ring, or into the kernel's ring buffer. On a fully preemptible kernel it may lose its CPU in the
+/// middle of that, to what writes to the ring too.
+fn softirqs_use_rings(kernel: &Btf<'_>) -> bool {
+    let version = fs_err::read_to_string("/proc/sys/kernel/version").unwrap_or_default();
+    hooks::has_atomic_results(kernel) && !version.contains("PREEMPT_RT")
+}
+
+/// The state of a CPU as the programs left it.
+fn state_of(skeleton: &RecorderSkel<'_>, cpu: u32) -> Option<types::cpu_state> {
+    let bytes = skeleton.maps.cpus.lookup(&cpu.to_ne_bytes(), MapFlags::ANY).ok()??;
+    (bytes.len() == size_of::<types::cpu_state>()).then(|| {
+        // SAFETY: the length was checked, and every bit pattern is a valid state.
+        unsafe { std::ptr::read_unaligned(bytes.as_ptr().cast()) }
+    })
+}
+
+/// Sets in the programs' maps which CPUs to watch, and which ring each has. A ring goes on where the programs left it.
 fn watch(
     skeleton: &RecorderSkel<'_>,
     watched: &[Cpu],
     ringed: &[Cpu],
-    rings: &Rings,
+    ring_entries: u32,
 ) -> Result<(), KernelError> {
     for (ring, cpu) in ringed.iter().enumerate() {
         let is_watched = watched.contains(cpu);
-        let (next, first) = (rings.taken(ring), ring as u32 * rings.size());
+        let (next, first) =
+            (state_of(skeleton, cpu.0).map_or(0, |state| state.next), ring as u32 * ring_entries);
         let state = types::cpu_state {
             watched: u32::from(is_watched),
             active: u16::from(is_watched),

@@ -3,7 +3,7 @@
 
 use std::io;
 use std::os::fd::BorrowedFd;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering, fence};
 
 use memmap2::{MmapOptions, MmapRaw};
 
@@ -39,16 +39,6 @@ impl Rings {
         })
     }
 
-    /// Entries of each ring.
-    pub fn size(&self) -> u32 {
-        self.size
-    }
-
-    /// Number of entries taken from a ring since the start.
-    pub fn taken(&self, ring: usize) -> u32 {
-        self.taken[ring]
-    }
-
     /// Takes `most` entries of each ring at most; returns whether a ring may hold more.
     pub fn take(&mut self, most: u32, into: &mut Vec<Raw>) -> bool {
         let mut more = false;
@@ -75,9 +65,10 @@ impl Rings {
         let at = ring * self.size as usize + (number & (self.size - 1)) as usize;
         let place = self.entries.as_ptr().cast::<types::entry>().wrapping_add(at);
         // SAFETY: the entry lies within the mapping, and its number is its first field, which only the kernel writes, as one word.
-        let written = unsafe { AtomicU32::from_ptr(place.cast::<u32>().cast_mut()) }.load(Ordering::Acquire);
+        let written = unsafe { AtomicU32::from_ptr(place.cast::<u32>().cast_mut()) }.load(Ordering::Relaxed);
+        fence(Ordering::Acquire);
         // SAFETY: a program writes this entry again only after `emptied` says that it has been taken.
-        (written == number.wrapping_add(1)).then(|| match unsafe { std::ptr::read(place) } {
+        (written == number.wrapping_add(1)).then(|| match unsafe { std::ptr::read_volatile(place) } {
             entry if entry.has_names == 0 => Raw::Plain(entry.of.record),
             entry => Raw::Named(entry.of),
         })
@@ -192,6 +183,6 @@ mod tests {
         sides.write(0, u32::MAX, 0);
         sides.write(0, 0, 0);
         assert_eq!(sides.take(100), (vec![u64::from(u32::MAX), 0], false));
-        assert_eq!(sides.rings.taken(0), 1);
+        assert_eq!(sides.rings.taken[0], 1);
     }
 }

@@ -18,7 +18,7 @@ pub(super) const MOST_WAITING: usize = 1 << 16;
 #[derive(Debug, Default)]
 struct Waiting {
     detours: Vec<Detour>,
-    /// In order of their end, as they arrived.
+    /// As they arrived, nearly in order of their end.
     intervals: VecDeque<Interval>,
     /// Time up to which detours have arrived.
     joined: Nanos,

@@ -57,7 +57,8 @@ static __always_inline int exit_ipi(void)
 		return 0;
 	u64 now = bpf_ktime_get_ns();
 	u64 net = close_hardirq(state, QUELL_IPI, now);
-	struct entry *entry = next_entry(state);
+	u32 number;
+	struct entry *entry = next_entry(state, &number);
 	if (entry) {
 		struct named_record *to = &entry->of;
 		entry->has_names = 1;
@@ -66,7 +67,7 @@ static __always_inline int exit_ipi(void)
 		to->pid = 0;
 		to->tgid = 0;
 		to->name[0] = 0;
-		publish_last(state, entry);
+		publish(entry, number);
 	}
 	state->sent.known = 0;
 	state->hardirq.start_ns = 0;
@@ -81,7 +82,8 @@ static __always_inline int exit_irq(struct irqaction *action)
 		return 0;
 	u64 now = bpf_ktime_get_ns();
 	u64 net = close_hardirq(state, QUELL_IRQ, now);
-	struct entry *entry = next_entry(state);
+	u32 number;
+	struct entry *entry = next_entry(state, &number);
 	if (entry) {
 		struct named_record *to = &entry->of;
 		entry->has_names = 1;
@@ -91,7 +93,7 @@ static __always_inline int exit_irq(struct irqaction *action)
 		to->tgid = 0;
 		if (bpf_probe_read_kernel_str(to->name, sizeof(to->name), action->name) < 0)
 			to->name[0] = 0;
-		publish_last(state, entry);
+		publish(entry, number);
 	}
 	state->hardirq.start_ns = 0;
 	return 0;
@@ -164,7 +166,8 @@ SEC("tp_btf/irq_handler_exit") int BPF_PROG(irq_handler_out, int irq, struct irq
 
 SEC("tp_btf/softirq_entry") int BPF_PROG(softirq_in, unsigned int vector) { return enter_softirq(vector); }
 
-/* One of the two is loaded: a kernel that does not know an instruction refuses it even where it is never reached. */
+/* One of the two is loaded: a kernel that does not know an instruction refuses it even where it is never reached, and a fully preemptible one
+ * may take the CPU from a softirq. */
 SEC("tp_btf/softirq_exit") int softirq_out(void *ctx) { return exit_softirq(true); }
 SEC("tp_btf/softirq_exit") int softirq_out_by_buffer(void *ctx) { return exit_softirq(false); }
 

@@ -43,8 +43,7 @@ struct named_record {
 	char name[NAME_LENGTH];
 };
 
-/* What a CPU's ring of entries holds: an interval that ended while interrupts were disabled. An interval without names and cause takes
- * one cache line. */
+/* What a CPU's ring of entries holds: an interval. Without names and cause it takes one cache line. */
 struct entry {
 	u32 number; /* of the entry since the start, from 1: written last */
 	u32 has_names;

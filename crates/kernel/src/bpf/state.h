@@ -35,8 +35,8 @@ struct {
 	__type(value, struct cpu_state);
 } cpus SEC(".maps");
 
-/* A ring per CPU for what ends while interrupts are disabled, which is most: nothing on this CPU then writes to the ring at the same time, so
- * an entry takes no lock, no call, and two cache lines at most. The recorder maps both. */
+/* A ring per CPU for interrupts, softirqs, switches and stolen time, which are most: what writes to it runs with interrupts disabled, or takes
+ * its entry by an atomic operation, so an entry takes no lock, no call, and two cache lines at most. The recorder maps both. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -191,14 +191,21 @@ static __always_inline struct entry *entry_at(struct cpu_state *state, u32 numbe
 	return bpf_map_lookup_elem(&entries, &at);
 }
 
-/* The entry that comes next in this CPU's ring; none if the ring is full. Interrupts must be disabled. */
-static __always_inline struct entry *next_entry(struct cpu_state *state)
+/* The entry that comes next in this CPU's ring, and its number; none if the ring is full. Interrupts must be disabled. On arm64 an NMI may
+ * write to the ring all the same (pseudo-NMIs are interrupts to the kernel's tracepoints), so the number is taken by an atomic operation there. */
+static __always_inline struct entry *next_entry(struct cpu_state *state, u32 *number)
 {
 	if (!has_room(state, 0)) {
 		count_lost(state);
 		return 0;
 	}
-	return entry_at(state, state->next++);
+#ifdef __TARGET_ARCH_x86
+	*number = state->next;
+	state->next = *number + 1;
+#else
+	*number = __sync_fetch_and_add(&state->next, 1);
+#endif
+	return entry_at(state, *number);
 }
 
 /* Gives an entry to the recorder. */
@@ -208,21 +215,16 @@ static __always_inline void publish(struct entry *entry, u32 number)
 	*(volatile u32 *)&entry->number = number + 1;
 }
 
-/* Gives the entry that was taken last to the recorder. Interrupts must be disabled since it was taken. */
-static __always_inline void publish_last(struct cpu_state *state, struct entry *entry)
-{
-	publish(entry, state->next - 1);
-}
-
 /* Sends an interval that ends while interrupts are disabled. */
 static __always_inline void send_entry(struct cpu_state *state, u32 cpu, const struct open_interval *open, u64 end_ns, u64 net_ns)
 {
-	struct entry *entry = next_entry(state);
+	u32 number;
+	struct entry *entry = next_entry(state, &number);
 	if (!entry)
 		return;
 	entry->has_names = 0;
 	fill(&entry->of.record, cpu, state->victim, open, end_ns, net_ns);
-	publish_last(state, entry);
+	publish(entry, number);
 }
 
 /* BPF_RB_NO_WAKEUP: a wakeup triples the cost of a program (571 ns against 185 in the prototype). The recorder empties the rings at intervals. */
@@ -239,7 +241,7 @@ static __always_inline void send(struct cpu_state *state, u32 cpu, const struct 
 #define SPARE_ENTRIES 64
 
 /* Sends an interval that ends while interrupts are enabled but nothing else is, as a softirq does: an interrupt may write to the ring
- * between any two steps. The atomic operation returns a value, which programs can have since Linux 5.12. */
+ * between any two steps. The atomic operation returns a value, which programs can have since Linux 5.12 (arm64: 5.18). */
 static __always_inline void send_interruptible(struct cpu_state *state, u32 cpu, const struct open_interval *open, u64 end_ns, u64 net_ns)
 {
 	if (!has_room(state, SPARE_ENTRIES)) {

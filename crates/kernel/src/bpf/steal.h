@@ -27,12 +27,13 @@ static __always_inline void forget_stolen(struct cpu_state *state, u64 now_ns)
 	state->stolen_at_ns = now_ns;
 }
 
-/* The counter is not read more often: between two ticks it rarely changes, and each timer's interrupt would pay for it. */
+/* The counter of a CPU that is recorded is not read more often: between two ticks it rarely changes, and each timer's interrupt would pay for
+ * it. That of another CPU is, since each switch begins its account anew. */
 #define BETWEEN_READINGS_NS 500000
 
 static __always_inline void look_for_steal(struct cpu_state *state, u32 cpu, u64 now_ns)
 {
-	if (now_ns - state->stolen_at_ns < BETWEEN_READINGS_NS)
+	if (state->watched && now_ns - state->stolen_at_ns < BETWEEN_READINGS_NS)
 		return;
 	u64 stolen = stolen_ever(), more = stolen - state->stolen_ns;
 	struct open_interval window = { .start_ns = state->stolen_at_ns, .kind = QUELL_STEAL };

@@ -43,7 +43,8 @@ static __always_inline void end_run(struct cpu_state *state, u32 cpu, const stru
 	if (!state->task.start_ns || prev->pid == 0)
 		return;
 	u64 net = net_of(state, &state->task, now_ns);
-	struct entry *entry = next_entry(state);
+	u32 number;
+	struct entry *entry = next_entry(state, &number);
 	if (!entry)
 		return;
 	struct named_record *to = &entry->of;
@@ -53,7 +54,7 @@ static __always_inline void end_run(struct cpu_state *state, u32 cpu, const stru
 	to->pid = prev->pid;
 	to->tgid = prev->tgid;
 	__builtin_memcpy(to->name, prev->name, sizeof(to->name));
-	publish_last(state, entry);
+	publish(entry, number);
 }
 
 /* When `prev` came onto the CPU, if that switch was not seen; 0 if it was seen. Some kernels show no switch from the threads of a
