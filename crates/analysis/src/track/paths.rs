@@ -75,8 +75,8 @@ impl Paths {
 
     pub fn changed(&mut self, place: u32, account: usize, change: Change) {
         let path = &mut self.all[place as usize];
-        path.amplified[account] += change.amplified;
-        path.absorbed[account] += change.absorbed;
+        path.amplified[account] = path.amplified[account].saturating_add(change.amplified);
+        path.absorbed[account] = path.absorbed[account].saturating_add(change.absorbed);
     }
 }
 
