@@ -8,3 +8,4 @@ pub mod machine;
 pub mod mpi;
 pub mod probe;
 mod realtime;
+mod smi;

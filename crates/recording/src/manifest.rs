@@ -195,6 +195,10 @@ pub struct CpuFacts {
     pub probe_loop: Option<LoopFacts>,
     /// Number of rows that did not fit into the buffer and were dropped.
     pub lost: u64,
+    /// Number of system management interrupts (SMI) that the processor counted while the probe ran. Absent where it does not count them, or
+    /// the count could not be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub smis: Option<u64>,
     /// Number of detours or quanta in the tables; known once the recording has ended. It reveals a missing table.
     #[serde(default)]
     pub rows: Option<u64>,
@@ -216,6 +220,7 @@ impl CpuFacts {
             resolution_ns: None,
             probe_loop: None,
             lost: 0,
+            smis: None,
             rows: None,
             intervals: None,
         }

@@ -119,6 +119,22 @@ fn an_unattributed_train_and_detours_after_ticks_raise_suspicion() {
 }
 
 #[test]
+fn the_processors_count_of_smis_clears_firmware_or_accuses_it() {
+    let cases = [
+        (None, "firmware (SMI), or"),
+        (Some(0), "counted no system"),
+        (Some(3), "for some of them: the processor counted 3 system"),
+        (Some(1_000), "may be firmware: the processor counted 1000 system"),
+    ];
+    for (smis, words) in cases {
+        let mut made = node();
+        made.manifest.cpus.iter_mut().for_each(|facts| facts.smis = smis);
+        let hypotheses = attribution(&made).explained.unwrap().unattributed.hypotheses;
+        assert!(hypotheses.last().unwrap().says.contains(words), "{hypotheses:?}");
+    }
+}
+
+#[test]
 fn what_is_not_known_is_reported() {
     let mut made = node();
     made.manifest.sources = None;

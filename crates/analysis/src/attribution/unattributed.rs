@@ -161,7 +161,7 @@ fn hypotheses(
     if !alone.is_empty() {
         all.extend(stolen(sides));
         all.extend(near_known(sides));
-        all.extend(whole_machine(sides, alone));
+        all.extend(whole_machine(recording, sides, alone));
         all.extend(periodic(sides));
         all.extend(near_resolution(recording, sides, alone));
         all.push(by_elimination(recording, alone));
@@ -269,7 +269,7 @@ fn near_one(sides: &[Side], which: proximity::Side) -> Option<Hypothesis> {
 }
 
 /// Detours without an interval that strike all CPUs at the same time, more often than by chance.
-fn whole_machine(sides: &[Side], alone: &Durations) -> Option<Hypothesis> {
+fn whole_machine(recording: &Recording, sides: &[Side], alone: &Durations) -> Option<Hypothesis> {
     let alone_on = |side: &Side| {
         let alone = side.joined.blames.iter().filter(|blame| is_alone(blame)).map(|blame| blame.detour);
         CpuDetours { span: side.span, detours: alone.map(|one| TimeRange::from_detour(&one)).collect() }
@@ -278,12 +278,14 @@ fn whole_machine(sides: &[Side], alone: &Durations) -> Option<Hypothesis> {
     let of_all = |strikes: f64| 100.0 * strikes * f64::from(found.cpus) / alone.len() as f64;
     let says = format!(
         "{} times all {} CPUs have such a detour at the same time, for {} in all and up to {} ({:.1} times by chance): the whole machine may have \
-         stood still, as under the hypervisor, a system management interrupt or a bus that waits",
+         stood still, as under the hypervisor, a system management interrupt or a bus that waits{}",
         found.strikes,
         found.cpus,
         Nanos::from_nanos(found.total_ns),
         Nanos::from_nanos(found.longest_ns),
         found.by_chance,
+        smis(recording)
+            .map_or_else(String::new, |smis| format!(" (the processor counted {smis} such interrupts)")),
     );
     let chance = Some(of_all(found.by_chance));
     let hypothesis = hypothesis(Suspect::WholeMachine, of_all(found.strikes as f64), says);
@@ -338,13 +340,40 @@ fn near_resolution(recording: &Recording, sides: &[Side], alone: &Durations) -> 
     (share >= 10.0).then(|| hypothesis(Suspect::NearResolution, share, says))
 }
 
+/// System management interrupts while it was recorded, where the processor's count is known. Each stops all CPUs, so the counts of CPUs differ
+/// by little.
+fn smis(recording: &Recording) -> Option<u64> {
+    recording.manifest.cpus.iter().filter_map(|facts| facts.smis).max()
+}
+
 /// Causes that the kernel cannot see at all.
 fn by_elimination(recording: &Recording, alone: &Durations) -> Hypothesis {
     let vm = recording.manifest.warnings.contains(&Warning::VirtualMachine);
-    let (kind, who) = if vm {
-        (Suspect::HypervisorExits, "exits to the hypervisor, which its account of stolen time leaves out")
-    } else {
-        (Suspect::FirmwareOrSibling, "firmware (SMI), or the core's other hardware thread")
+    let (kind, who) = match smis(recording) {
+        _ if vm => (
+            Suspect::HypervisorExits,
+            "exits to the hypervisor, which its account of stolen time leaves out".to_owned(),
+        ),
+        None => {
+            (Suspect::FirmwareOrSibling, "firmware (SMI), or the core's other hardware thread".to_owned())
+        }
+        Some(0) => (
+            Suspect::FirmwareOrSibling,
+            "the core's other hardware thread; the processor counted no system management interrupt (SMI)"
+                .to_owned(),
+        ),
+        // Each strikes a CPU once.
+        Some(smis) if smis.saturating_mul(recording.manifest.cpus.len() as u64) < alone.len() as u64 => (
+            Suspect::FirmwareOrSibling,
+            format!(
+                "the core's other hardware thread; or firmware, for some of them: the processor counted {smis} system \
+                 management interrupts (SMI)"
+            ),
+        ),
+        Some(smis) => (
+            Suspect::FirmwareOrSibling,
+            format!("firmware: the processor counted {smis} system management interrupts (SMI)"),
+        ),
     };
     let median = alone.quantile(0.5).unwrap_or(0);
     let says = format!(

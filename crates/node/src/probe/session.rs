@@ -13,7 +13,7 @@ use super::writer::Stream;
 use super::{Plan, ProbeError, RowSource, Sink, Status, Threshold};
 use crate::clock::{Anchor, ClockKind, Scale, realtime_ns};
 use crate::machine::{self, Cpus};
-use crate::realtime;
+use crate::{realtime, smi};
 
 /// How long the clock is calibrated at the beginning and at the end.
 const CALIBRATION: Duration = Duration::from_millis(20);
@@ -67,12 +67,19 @@ pub fn stream(plan: &Plan, stop: &AtomicBool, sink: &mut dyn Sink) -> Result<Man
         deadline_ticks: AtomicU64::new(u64::MAX),
         halt: AtomicBool::new(false),
     };
+    let is_virtual = manifest.warnings.contains(&Warning::VirtualMachine);
     let shared_cpu = spare.is_empty().then_some(plan.cpus[0]);
     std::thread::scope(|scope| {
         let (threads, refused) = spawn(scope, &run, &probes);
         run.gate.wait_for(&probes, &run.halt);
+        // Before the probes measure, and after: reading it interrupts their CPUs.
+        let count = |cpu: Cpu| if is_virtual { None } else { smi::count(cpu) };
+        let smis: Vec<Option<u32>> = plan.cpus.iter().map(|&cpu| count(cpu)).collect();
         let outcome = feed(&run, &probes, shared_cpu, &mut manifest, sink, stop);
         let seen = join(threads)?;
+        for (facts, before) in manifest.cpus.iter_mut().zip(smis) {
+            facts.smis = smi::between(before, count(facts.cpu));
+        }
         refused.map_or(Ok(()), Err)?;
         let (stream, written) = outcome?;
         complete(&mut manifest, &run, &stream, &seen, stop.load(Ordering::SeqCst));
