@@ -9,7 +9,7 @@ use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _, symlink};
 use std::path::{Component, Path, PathBuf};
 
 use super::audit::{AuditOptions, audit};
-use super::catalogue::{Catalogue, Knob, Risk};
+use super::catalogue::{Catalogue, Knob};
 use super::guard::{self, Allowed};
 use super::place::{Place, PlaceError};
 use super::plan::{Choice, plan};
@@ -73,12 +73,11 @@ pub enum CopyError {
 /// Looks at everything that an audit, a plan and the guard rails look at.
 fn look(machine: &Root, catalogue: &Catalogue) -> Result<(), String> {
     let audit = audit(machine, catalogue, &AuditOptions::default(), None)?;
-    let allowed = Allowed { risk: Risk::Low, owner: false, users: false };
     for persist in [false, true] {
         for mitigation in catalogue.iter() {
             // What cannot be planned here is looked at all the same.
             if let Ok(plan) = plan(&audit, &Choice { ids: vec![mitigation.id.clone()], persist }) {
-                guard::refusals(machine, &plan, allowed, catalogue);
+                guard::refusals(machine, &plan, Allowed::BY_DEFAULT, catalogue);
             }
         }
     }
@@ -103,9 +102,7 @@ fn one(machine: &Root, path: &str, to: &Path, copied: &mut Copied) -> io::Result
     if !facts.is_file() || spot.symlink_metadata().is_ok() {
         return Ok(());
     }
-    if let Some(folder) = spot.parent() {
-        fs_err::create_dir_all(folder)?;
-    }
+    make_parent(&spot)?;
     let content = match machine.read_bytes(&real, LONGEST) {
         Ok(bytes) if real == ENVIRONMENT.0 => {
             let shown =
@@ -126,6 +123,11 @@ fn one(machine: &Root, path: &str, to: &Path, copied: &mut Copied) -> io::Result
     Ok(())
 }
 
+/// Makes the folder in which a file of the copy lies.
+fn make_parent(spot: &Path) -> io::Result<()> {
+    spot.parent().map_or(Ok(()), fs_err::create_dir_all)
+}
+
 /// Makes the links on a path's way in the copy; returns the path without them, or none if it leads nowhere.
 fn links(machine: &Root, path: &str, to: &Path) -> io::Result<Option<String>> {
     let Ok(end) = fs::canonicalize(machine.path(path)) else { return Ok(None) };
@@ -140,9 +142,7 @@ fn links(machine: &Root, path: &str, to: &Path) -> io::Result<Option<String>> {
         let Ok(inside) = full.strip_prefix(&top) else { return Ok(None) };
         let spot = to.join(&at);
         if spot.symlink_metadata().is_err() {
-            if let Some(folder) = spot.parent() {
-                fs_err::create_dir_all(folder)?;
-            }
+            make_parent(&spot)?;
             symlink(relative(&at, inside), &spot)?;
         }
         at = inside.to_owned();
@@ -177,9 +177,7 @@ fn systemctl(machine: &Root, catalogue: &Catalogue, to: &Path) -> io::Result<()>
     }
     text += "    \"is-active \"*) echo inactive ;;\n    \"is-enabled \"*) echo not-found ;;\n";
     text += "    *) echo \"nothing runs in a copy\" >&2; exit 1 ;;\nesac\n";
-    if let Some(folder) = to.parent() {
-        fs_err::create_dir_all(folder)?;
-    }
+    make_parent(to)?;
     let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o755).open(to)?;
     file.write_all(text.as_bytes())
 }

@@ -27,6 +27,11 @@ pub struct Allowed {
     pub users: bool,
 }
 
+impl Allowed {
+    /// What is allowed where the user permits nothing more.
+    pub const BY_DEFAULT: Self = Self { risk: Risk::Low, owner: false, users: false };
+}
+
 /// Why a plan is not applied.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Refusal {

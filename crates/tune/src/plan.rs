@@ -114,7 +114,8 @@ pub fn plan(audit: &Audit<'_>, choice: &Choice) -> Result<Plan, String> {
         making.add(one)?;
     }
     let (writes, mut left) = making.done();
-    left.extend(chosen.iter().filter_map(|one| undone(audit, one, &chosen)));
+    let writes_for = |one: &&&Audited<'_>| writes.iter().any(|write| write.mitigation == one.mitigation.id);
+    left.extend(chosen.iter().filter(writes_for).filter_map(|one| undone(audit, one, &chosen)));
     let parts = audit.parts.as_ref().ok();
     let list = |cpus: &[quell_recording::Cpu]| quell_recording::format_cpu_list(cpus);
     let mut plan = Plan {

@@ -7,7 +7,7 @@ use crate::catalogue::{CpusetKind, Held, Property};
 use crate::fake_machine::{self as fake, Machine};
 use crate::plan::{Choice, plan};
 
-const LOW: Allowed = Allowed { risk: Risk::Low, owner: false, users: false };
+const LOW: Allowed = Allowed::BY_DEFAULT;
 const HIGH: Allowed = Allowed { risk: Risk::High, ..LOW };
 
 fn made(make: fn(&std::path::Path) -> Machine, ids: &[&str]) -> (tempfile::TempDir, Root, Plan) {

@@ -100,7 +100,7 @@ fn planned(
     joined: &str,
 ) -> anyhow::Result<(Plan, Vec<Cpu>)> {
     let only: Vec<String> = ids(joined).map(str::to_owned).collect();
-    let audit = audited(root, catalogue, &options(&args.options), Some(&only))?;
+    let audit = audited(root, catalogue, &options(&args.options), Some(&catalogue.and_what_keeps(&only)))?;
     let cpus = match &args.watch {
         Some(list) => {
             Cpus::from_this_machine()?.check(&list.0).map_err(|e| Usage(e.to_string()))?;

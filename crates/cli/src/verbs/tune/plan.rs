@@ -114,8 +114,7 @@ fn refused(root: &Root, plan: &Plan, catalogue: &Catalogue) -> (Vec<Refusal>, Ve
     }
     let everything = Allowed { risk: Risk::High, owner: true, users: true };
     let never = refusals(root, plan, everything, catalogue);
-    let by_default = Allowed { risk: Risk::Low, owner: false, users: false };
-    let mut asked = refusals(root, plan, by_default, catalogue);
+    let mut asked = refusals(root, plan, Allowed::BY_DEFAULT, catalogue);
     asked.retain(|refusal| !never.contains(refusal));
     (never, asked)
 }
