@@ -30,10 +30,15 @@ LEAD_S = 3.0
 TIMEOUT_S = 300.0
 # What is at least this long on a quiet CPU is a tick or an interrupt, whatever the hypervisor does.
 TICK_NS = 2_500
+# Those of quell's programs.
 TRACEPOINTS = [
-    *("sched:sched_switch", "sched:sched_waking", "irq:*", "timer:hrtimer_expire_entry", "timer:timer_expire_entry"),
+    *("sched:sched_switch", "sched:sched_waking", "irq:irq_handler_*", "irq:softirq_entry", "irq:softirq_exit"),
+    *("timer:hrtimer_expire_entry", "timer:timer_expire_entry", "workqueue:workqueue_execute_start"),
     *("irq_vectors:local_timer_*", "irq_vectors:reschedule_*", "irq_vectors:call_function_*"),
+    *("csd:csd_queue_cpu", "csd:csd_function_entry", "ipi:ipi_send_cpu", "nmi:nmi_handler"),
 ]
+# Pages of perf's ring, for each CPU: 64 MiB, twice what quell has.
+PERF_PAGES = 16384
 BPFTRACE = """
 tracepoint:sched:sched_switch {
   if (@since[cpu]) { @runs[args->prev_comm] = hist(nsecs - @since[cpu]); }
@@ -54,7 +59,7 @@ QUESTION = (
     "of one CPU. *Seen*: the load's switches that are in the tool's result, of the kernel's count."
 )
 NOTES = [
-    "Equal information: quell, perf with the same tracepoints, and perf sched keep each event with its time.",
+    "Equal information: quell, perf with the same tracepoints, and perf sched keep each event that they do not lose.",
     "The others keep sums or histograms, and cannot say which event fell into a detour; offcputime takes stacks too.",
     "perf sched has no interrupts or softirqs.",
     "rtla needs tracers (osnoise, timerlat) that this kernel may lack; bcc's Python tools need the kernel's headers.",
@@ -84,10 +89,19 @@ def quell_seen(setting: Setting, out: Path) -> int:
     return sources_cost.read_show(shown.stdout)[2]
 
 
+def perf(setting: Setting, *words: str, out: Path) -> list[str]:
+    """A recording of perf's, of one CPU."""
+    return ["perf", *words, "-q", "-m", str(PERF_PAGES), "-C", str(setting.cpu), "-o", str(out)]
+
+
 def perf_record(setting: Setting, out: Path) -> list[str]:
     """The tracepoints that quell's programs use, by perf's rings."""
-    command = ["perf", "record", "-q", "-C", str(setting.cpu), "-o", str(out)]
-    return [*command, "-e", ",".join(TRACEPOINTS)]
+    return [*perf(setting, "record", out=out), "-e", ",".join(TRACEPOINTS)]
+
+
+def perf_sched(setting: Setting, out: Path) -> list[str]:
+    """The scheduler's tracepoints, as perf chooses them."""
+    return perf(setting, "sched", "record", out=out)
 
 
 def trace_cmd(setting: Setting, out: Path) -> list[str]:
@@ -118,30 +132,8 @@ def bpftrace_seen(_: Setting, out: Path) -> int:
 
 TOOLS = [
     Tool("quell", "", "each interval, with cause", quell, quell_seen),
-    Tool(
-        "perf record, the same tracepoints",
-        "linux-perf",
-        "each event",
-        lambda setting, out: [
-            "perf",
-            "record",
-            "-q",
-            "-C",
-            str(setting.cpu),
-            "-e",
-            ",".join(TRACEPOINTS),
-            "-o",
-            str(out),
-        ],
-        perf_seen,
-    ),
-    Tool(
-        "perf sched record",
-        "linux-perf",
-        "each event of the scheduler",
-        lambda setting, out: ["perf", "sched", "record", "-q", "-C", str(setting.cpu), "-o", str(out)],
-        perf_seen,
-    ),
+    Tool("perf record, the same tracepoints", "linux-perf", "each event", perf_record, perf_seen),
+    Tool("perf sched record", "linux-perf", "each event of the scheduler", perf_sched, perf_seen),
     Tool("trace-cmd", "trace-cmd", "each event", trace_cmd, None),
     Tool("bpftrace", "bpftrace", "histograms", bpftrace, bpftrace_seen),
     Tool("runqlat (libbpf-tools)", "libbpf-tools", "one histogram", lambda *_: ["runqlat", "600", "1"], None),
@@ -191,7 +183,7 @@ def measure(setting: Setting) -> Result:
     what = [f"{median(getattr(one, name) for one in alone):,.0f} ns" for name in ("switch_ns", "tick_ns")]
     result.rows.append(["nothing", "", *(f"{cell} in all" for cell in what), "", ""])
     equal = [added[name][0] for name in ("perf record, the same tracepoints", "perf sched record") if name in added]
-    if equal:
+    if equal and "quell" in added:
         limit = "a switch under quell, to the cheapest tool with equal information"
         result.limits.append(Limit(limit, added["quell"][0] / min(equal), 1.0))
     return result
@@ -234,6 +226,8 @@ def watching(setting: Setting, tool: Tool, out: Path) -> Iterator[subprocess.Pop
                 words = text.read().strip().splitlines()[-2:]
                 raise BenchError(f"`{command[0]}` ended at once: {'; '.join(words) or '(no message)'}")
             yield process
+            if process.poll() is not None:
+                raise BenchError(f"`{command[0]}` ended while the loads ran")
             process.send_signal(signal.SIGINT)
             process.wait(TIMEOUT_S)
         finally:
