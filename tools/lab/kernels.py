@@ -111,6 +111,20 @@ def row(node: Node, kernel: machine.Kernel, found: dict[str, Any]) -> tuple[list
     ], wrong
 
 
+def look(node: Node, quell: Path, folder: Path, boot: machine.Boot) -> tuple[machine.Kernel, dict[str, Any]]:
+    """Boots a guest as `boot` says, with its disk and kernel; returns the kernel and what the guest reports."""
+    kernel = Suite(node.suite, node.arch, folder).kernel()
+    machine.make_disk(tree_of(folder, node, quell), boot.disk, "1G")
+    boot.kernel, boot.first_root = kernel.image, machine.first_root(folder, kernel)
+    boot.words, boot.smp = node.words, node.smp
+    boot.program, boot.more, boot.console = ARCHITECTURES[node.arch]
+    guest = machine.Guest(boot)
+    try:
+        return kernel, reports(guest.until("END"))
+    finally:
+        guest.cut()
+
+
 def kernels(given: argparse.Namespace, folder: Path) -> int:
     """Boots each guest, and prints the table; returns how many guests failed."""
     rows = []
@@ -119,23 +133,13 @@ def kernels(given: argparse.Namespace, folder: Path) -> int:
     for name in machine.chosen(given.guest, can_run):
         node = NODES[name]
         quell = given.quell if node.arch == "amd64" else given.quell_arm64
-        kernel = Suite(node.suite, node.arch, folder).kernel()
-        disk = folder / "disk.img"
-        machine.make_disk(tree_of(folder, node, quell), disk, "1G")
-        boot = machine.Boot(
-            disk, kernel.image, machine.first_root(folder, kernel), node.words, smp=node.smp, memory="2G"
-        )
-        boot.accelerator = given.accelerator
+        boot = machine.Boot(folder / "disk.img", accelerator=given.accelerator, memory="2G")
         boot.log = folder / f"{name}.log"
         boot.log.unlink(missing_ok=True)
-        program, more, boot.console = ARCHITECTURES[node.arch]
-        boot.program, boot.more = program, more
-        guest = machine.Guest(boot)
         try:
-            found = reports(guest.until("END"))
-            guest.cut()
+            kernel, found = look(node, quell, folder, boot)
         except machine.SilentError as silent:
-            found = {"probe-error": "silent"}
+            kernel, found = Suite(node.suite, node.arch, folder).kernel(), {"probe-error": "silent"}
             print(silent, flush=True)
         cells, failed = row(node, kernel, found)
         wrong += failed

@@ -19,6 +19,8 @@ GUEST = ROOT / "tools" / "lab" / "guest"
 KEPT = ROOT / ".x" / "lab"
 # The drivers of a virtual disk, in this order, as each needs those before it.
 MODULES = ["virtio_ring", "virtio", "virtio_pci_modern_dev", "virtio_pci_legacy_dev", "virtio_pci", "virtio_blk"]
+# What every guest needs on the host.
+TOOLS = ["qemu-system-x86_64", "busybox", "cpio", "mkfs.ext4"]
 # What a line of a guest's console begins with that is for this program.
 MARK = "LAB: "
 
@@ -72,6 +74,11 @@ def chosen(asked: list[str] | None, known: Iterable[str]) -> list[str]:
         if name not in names:
             raise UnknownGuestError(f"no guest {name} here; there are {', '.join(names)}")
     return asked or names
+
+
+def missing(more: Iterable[str] = ()) -> list[str]:
+    """The tools that this host lacks, of those that every guest needs and of some more."""
+    return [tool for tool in (*TOOLS, *more) if not shutil.which(tool, path="/usr/sbin:/usr/bin:/sbin:/bin")]
 
 
 def libraries(program: Path) -> list[Path]:

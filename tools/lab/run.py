@@ -11,7 +11,6 @@ Guests run by emulation (TCG) unless --accelerator is given. Kernels and package
 from __future__ import annotations
 
 import argparse
-import shutil
 import sys
 from pathlib import Path
 
@@ -21,7 +20,7 @@ from power import power
 from systems import systems
 
 SCENARIOS = {"power": power, "systems": systems, "kernels": kernels}
-TOOLS = ["qemu-system-x86_64", "qemu-img", "busybox", "cpio", "mkfs.ext4", "mmdebstrap", "grub-mkstandalone"]
+MORE_TOOLS = {"systems": ["qemu-img", "mmdebstrap", "grub-mkstandalone"]}
 
 
 def main() -> int:
@@ -41,7 +40,7 @@ def main() -> int:
     if not given.quell.exists():
         print(f"no {given.quell}: run cargo build first", file=sys.stderr)
         return 1
-    missing = [tool for tool in TOOLS if not shutil.which(tool, path="/usr/sbin:/usr/bin:/sbin:/bin")]
+    missing = machine.missing(tool for name in given.scenario for tool in MORE_TOOLS.get(name, []))
     if missing:
         print(f"not here: {', '.join(missing)}; ./x lab installs them", file=sys.stderr)
         return 1

@@ -18,6 +18,14 @@ cd /tmp || exit
 cpus=$(word cpus)
 record() { quell record ${cpus:+--cpus "$cpus"} "$@" > out 2>&1; }
 last() { tail -n 3 "$1" | tr '\n' ' '; }
+if [ "$(word brief)" = 1 ]; then
+    record -q -o both.quell --duration 1s --effect 0 --sources on
+    say "both $?"
+    say "both-error $(last out)"
+    quell show both.quell --json > shown 2> error && document both-show shown
+    say END
+    exec sleep 1000
+fi
 quell doctor --json > examined 2> error
 say "doctor $?"
 document doctor-show examined

@@ -19,6 +19,8 @@ case $stage in
     1)
         check "quell's unit for recovery" systemctl enable quell-recover.service
         cp /proc/cmdline /lab/cmdline
+        # On a machine that UEFI has started, the menu has an entry more.
+        check "GRUB's menu" update-grub
         remember
         # shellcheck disable=SC2086
         check "plan" quell tune plan $options vm-stat-interval swappiness --persist --cpus 1-3 -o /lab/plan.quell

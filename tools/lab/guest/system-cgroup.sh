@@ -2,9 +2,16 @@
 # systemd and cgroup v2: a partition, affinities of threads and interrupts, a CPU that goes and comes.
 up multi-user.target
 # What the administrator has bound stays bound.
-taskset -c 1 tail -f /dev/null &
+tail -f /dev/null &
+one=$!
 mkfifo /tmp/never
-taskset -c 2,3 cat /tmp/never &
+cat /tmp/never &
+two=$!
+bind() {
+    taskset -cp 1 "$one"
+    taskset -cp 2,3 "$two"
+}
+bind > /dev/null
 remember
 partition() { grep -qx isolated /sys/fs/cgroup/*/cpuset.cpus.partition; }
 applied() { check "the partition is isolated" partition; }
@@ -15,13 +22,25 @@ cycle "profile vm-guest" --profile vm-guest --cpus 1-3
 cycle "profile hpc-node" --profile hpc-node --cpus 1-3
 cycle "profile realtime" --profile realtime --cpus 1-3
 
-# A service keeps the profile while a CPU goes and comes.
+cpu3() { echo "$1" > /sys/devices/system/cpu/cpu3/online; }
+goes_and_comes() {
+    cpu3 0
+    sleep 3
+    cpu3 1
+    sleep 3
+}
+# Without quell, for a kernel before 6.2 forgets at this what is bound.
+goes_and_comes
+say "OK after a CPU has gone and come, without quell, what was bound to CPU 1 is on $(taskset -cp "$one" | sed 's/.*: //')"
+bind > /dev/null
+same "after the CPU has come back"
+
+# A service keeps the profile over that.
 serving() { quell tune verify && systemctl is-active quell-tune@vm-guest; }
 check "quell-tune@vm-guest starts" systemctl start quell-tune@vm-guest
 check "the profile is applied" serving
-echo 0 > /sys/devices/system/cpu/cpu3/online
-sleep 3
-echo 1 > /sys/devices/system/cpu/cpu3/online
+goes_and_comes
 check "the profile is applied again on a CPU that came back" until_true serving
 check "quell-tune@vm-guest stops" systemctl stop quell-tune@vm-guest
+bind > /dev/null
 same "after the service"
