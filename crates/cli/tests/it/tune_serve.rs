@@ -37,7 +37,8 @@ impl Node {
         let (service, log) = start(folder.path());
         let mut node = Self { folder, service, manager, log };
         node.logs("applied as");
-        assert!(node.notified().starts_with("READY=1\nSTATUS=ours is applied"));
+        let message = node.notified();
+        assert!(message.starts_with("READY=1\nSTATUS=ours is applied"), "{message:?}");
         assert_eq!(node.read(STAT), "20");
         node
     }

@@ -122,6 +122,8 @@ impl Systemctl {
             .env("LC_ALL", "C")
             .env("SYSTEMD_COLORS", "0")
             .env("SYSTEMD_PAGER", "")
+            // Its errors are not those of a service that calls it.
+            .env_remove("NOTIFY_SOCKET")
             .stdin(Stdio::null())
             .stdout(out.try_clone().map_err(failed)?)
             .stderr(err.try_clone().map_err(failed)?)
