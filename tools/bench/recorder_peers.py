@@ -37,7 +37,7 @@ TRACEPOINTS = [
     *("irq_vectors:local_timer_*", "irq_vectors:reschedule_*", "irq_vectors:call_function_*"),
     *("csd:csd_queue_cpu", "csd:csd_function_entry", "ipi:ipi_send_cpu", "nmi:nmi_handler"),
 ]
-# Pages of perf's ring, for each CPU: 64 MiB, twice what quell has.
+# Pages of perf's ring, for each CPU: 64 MiB, four times what quell has.
 PERF_PAGES = 16384
 BPFTRACE = """
 tracepoint:sched:sched_switch {

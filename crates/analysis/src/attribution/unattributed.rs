@@ -349,31 +349,21 @@ fn smis(recording: &Recording) -> Option<u64> {
 /// Causes that the kernel cannot see at all.
 fn by_elimination(recording: &Recording, alone: &Durations) -> Hypothesis {
     let vm = recording.manifest.warnings.contains(&Warning::VirtualMachine);
-    let (kind, who) = match smis(recording) {
-        _ if vm => (
-            Suspect::HypervisorExits,
-            "exits to the hypervisor, which its account of stolen time leaves out".to_owned(),
-        ),
-        None => {
-            (Suspect::FirmwareOrSibling, "firmware (SMI), or the core's other hardware thread".to_owned())
-        }
-        Some(0) => (
-            Suspect::FirmwareOrSibling,
+    let kind = if vm { Suspect::HypervisorExits } else { Suspect::FirmwareOrSibling };
+    // A system management interrupt strikes a CPU once.
+    let most = |smis: u64| smis.saturating_mul(recording.manifest.cpus.len() as u64);
+    let who = match smis(recording) {
+        _ if vm => "exits to the hypervisor, which its account of stolen time leaves out".to_owned(),
+        None => "firmware (SMI), or the core's other hardware thread".to_owned(),
+        Some(0) => {
             "the core's other hardware thread; the processor counted no system management interrupt (SMI)"
-                .to_owned(),
+                .to_owned()
+        }
+        Some(smis) if most(smis) < alone.len() as u64 => format!(
+            "the core's other hardware thread; or firmware, for some of them: the processor counted {smis} system \
+             management interrupts (SMI)"
         ),
-        // Each strikes a CPU once.
-        Some(smis) if smis.saturating_mul(recording.manifest.cpus.len() as u64) < alone.len() as u64 => (
-            Suspect::FirmwareOrSibling,
-            format!(
-                "the core's other hardware thread; or firmware, for some of them: the processor counted {smis} system \
-                 management interrupts (SMI)"
-            ),
-        ),
-        Some(smis) => (
-            Suspect::FirmwareOrSibling,
-            format!("firmware: the processor counted {smis} system management interrupts (SMI)"),
-        ),
+        Some(smis) => format!("firmware: the processor counted {smis} system management interrupts (SMI)"),
     };
     let median = alone.quantile(0.5).unwrap_or(0);
     let says = format!(

@@ -161,14 +161,16 @@ static __always_inline void fill(struct record *record, u32 cpu, u32 victim, con
 	record->kind = open->kind;
 }
 
-/* Keeps stores before from stores behind. x86 does not reorder stores; on other architectures an atomic operation that returns a value is
- * a full barrier. `word` is any that this CPU may write. */
-static __always_inline void order_stores(volatile u32 *word)
+/* Adds to a word that only this CPU writes, and keeps stores before from stores behind. x86 does not reorder stores; on other architectures
+ * an atomic operation that returns a value is a full barrier. */
+static __always_inline void add_between_stores(volatile u32 *word, u32 more)
 {
 #ifdef __TARGET_ARCH_x86
+	if (more)
+		*word += more;
 	asm volatile("" ::: "memory");
 #else
-	u32 before = __sync_fetch_and_add((u32 *)word, 0);
+	u32 before = __sync_fetch_and_add((u32 *)word, more);
 	asm volatile("" ::"r"(before) : "memory");
 #endif
 }
@@ -211,7 +213,7 @@ static __always_inline struct entry *next_entry(struct cpu_state *state, u32 *nu
 /* Gives an entry to the recorder. */
 static __always_inline void publish(struct entry *entry, u32 number)
 {
-	order_stores(&entry->has_names);
+	add_between_stores(&entry->has_names, 0);
 	*(volatile u32 *)&entry->number = number + 1;
 }
 
@@ -257,17 +259,10 @@ static __always_inline void send_interruptible(struct cpu_state *state, u32 cpu,
 	publish(entry, number);
 }
 
-/* Advances a level's sequence number: odd while the level writes. x86 does not reorder stores; on other architectures an atomic
- * operation that returns a value is a full barrier. */
+/* Advances a level's sequence number: odd while the level writes. */
 static __always_inline void step(volatile u32 *level_seq)
 {
-#ifdef __TARGET_ARCH_x86
-	*level_seq += 1;
-	asm volatile("" ::: "memory");
-#else
-	u32 before = __sync_fetch_and_add((u32 *)level_seq, 1);
-	asm volatile("" ::"r"(before) : "memory");
-#endif
+	add_between_stores(level_seq, 1);
 }
 
 static __always_inline struct quell_slot *slot_of(u32 slot)
