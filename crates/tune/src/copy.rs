@@ -13,7 +13,7 @@ use super::catalogue::{Catalogue, Knob};
 use super::guard::{self, Allowed};
 use super::place::{Place, PlaceError};
 use super::plan::{Choice, plan};
-use super::root::{LONGEST, Root};
+use super::root::{LONGEST, NOT_READABLE, Root};
 
 /// What is looked at only in a copy.
 const ALSO: [&str; 4] = ["/proc/cpuinfo", "/proc/mounts", "/run", "/etc/kubernetes/kubelet.conf"];
@@ -29,8 +29,10 @@ const LINKED: [&str; 2] = ["/sys/", "/etc/"];
 pub struct Copied {
     /// Number of files.
     pub files: usize,
-    /// Files that could not be read, which are empty in the copy.
-    pub unread: Vec<String>,
+    /// Files and folders that this user may not read. They are empty in the copy, and the copy refuses to read them too.
+    pub refused: BTreeSet<String>,
+    /// Files that could not be read for another reason, which are empty in the copy.
+    pub unread: BTreeSet<String>,
 }
 
 /// Copies a machine to a folder, which must be empty.
@@ -47,6 +49,11 @@ pub fn copy(machine: &Root, catalogue: &Catalogue, to: &Path) -> Result<Copied, 
     for path in paths.iter().filter(|path| !is_program(path)) {
         one(&machine, path, to, &mut copied)
             .map_err(|source| CopyError::Write { path: path.clone(), source })?;
+    }
+    if !copied.refused.is_empty() {
+        let text: String = copied.refused.iter().map(|path| format!("{path}\n")).collect();
+        put(&to.join(NOT_READABLE), text.as_bytes(), 0o644)
+            .map_err(|source| CopyError::Write { path: NOT_READABLE.into(), source })?;
     }
     let path = "/usr/bin/systemctl";
     systemctl(&machine, catalogue, &to.join(&path[1..]))
@@ -96,7 +103,11 @@ fn one(machine: &Root, path: &str, to: &Path, copied: &mut Copied) -> io::Result
     };
     let Ok(facts) = fs::metadata(machine.path(&real)) else { return Ok(()) };
     let spot = to.join(real.trim_start_matches('/'));
+    let is_refused = |error: &io::Error| error.kind() == io::ErrorKind::PermissionDenied;
     if facts.is_dir() {
+        if machine.entries(&real).is_err_and(|error| is_refused(&error)) {
+            copied.refused.insert(real);
+        }
         return fs_err::create_dir_all(&spot);
     }
     if !facts.is_file() || spot.symlink_metadata().is_ok() {
@@ -110,17 +121,22 @@ fn one(machine: &Root, path: &str, to: &Path, copied: &mut Copied) -> io::Result
             shown.collect::<Vec<_>>().join(&0)
         }
         Ok(bytes) => bytes,
-        Err(_) => {
-            copied.unread.push(real);
+        Err(error) => {
+            let list = if is_refused(&error) { &mut copied.refused } else { &mut copied.unread };
+            list.insert(real);
             Vec::new()
         }
     };
-    let mode = facts.permissions().mode() & 0o777;
-    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(mode | 0o200).open(&spot)?;
-    file.write_all(&content)?;
-    file.set_permissions(fs::Permissions::from_mode(mode))?;
+    put(&spot, &content, facts.permissions().mode() & 0o777)?;
     copied.files += 1;
     Ok(())
+}
+
+/// Makes a file of the copy.
+fn put(spot: &Path, content: &[u8], mode: u32) -> io::Result<()> {
+    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(mode | 0o200).open(spot)?;
+    file.write_all(content)?;
+    file.set_permissions(fs::Permissions::from_mode(mode))
 }
 
 /// Makes the folder in which a file of the copy lies.
@@ -178,6 +194,5 @@ fn systemctl(machine: &Root, catalogue: &Catalogue, to: &Path) -> io::Result<()>
     text += "    \"is-active \"*) echo inactive ;;\n    \"is-enabled \"*) echo not-found ;;\n";
     text += "    *) echo \"nothing runs in a copy\" >&2; exit 1 ;;\nesac\n";
     make_parent(to)?;
-    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o755).open(to)?;
-    file.write_all(text.as_bytes())
+    put(to, text.as_bytes(), 0o755)
 }

@@ -13,10 +13,15 @@ use std::sync::{Arc, Mutex};
 /// Maximum size of a kernel file; a longer one is not the kernel's.
 pub(super) const LONGEST: u64 = 1 << 20;
 
+/// In a copy of a machine: the paths that were not readable there, one a line. They are empty in the copy.
+pub(super) const NOT_READABLE: &str = "not-readable";
+
 /// Where `/proc`, `/sys` and `/etc` are.
 #[derive(Clone, Debug)]
 pub struct Root {
     folder: PathBuf,
+    /// The paths of a copy that were not readable on the machine.
+    unread: Arc<BTreeSet<String>>,
     /// The paths that were looked at, if they are recorded.
     seen: Option<Arc<Mutex<BTreeSet<String>>>>,
 }
@@ -32,12 +37,12 @@ impl Eq for Root {}
 impl Root {
     /// This machine.
     pub fn system() -> Self {
-        Self { folder: PathBuf::from("/"), seen: None }
+        Self { folder: PathBuf::from("/"), unread: Arc::default(), seen: None }
     }
 
     /// This tree, with a record of each path that is looked at from now on.
     pub(super) fn recorded(&self) -> Self {
-        Self { folder: self.folder.clone(), seen: Some(Arc::default()) }
+        Self { seen: Some(Arc::default()), ..self.clone() }
     }
 
     /// The paths that were looked at.
@@ -56,7 +61,7 @@ impl Root {
     /// A tree below a folder.
     ///
     /// # Errors
-    /// If it is not a folder.
+    /// If it is not a folder, or what the copy says of its paths cannot be read.
     pub fn at(folder: &Path) -> io::Result<Self> {
         let folder = fs_err::canonicalize(folder)?;
         if !folder.is_dir() {
@@ -65,7 +70,13 @@ impl Root {
                 format!("{} is not a folder", folder.display()),
             ));
         }
-        Ok(Self { folder, seen: None })
+        let mut root = Self { folder, unread: Arc::default(), seen: None };
+        let unread = match root.read(NOT_READABLE) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(root),
+            text => text?,
+        };
+        root.unread = Arc::new(unread.lines().map(str::to_owned).collect());
+        Ok(root)
     }
 
     /// Whether it is this machine, where a kernel is behind the files.
@@ -82,7 +93,8 @@ impl Root {
     /// Reads a file as text.
     ///
     /// # Errors
-    /// The kernel's error; `InvalidData` for a file that is not text, or is too long; `PermissionDenied` for a link that leaves the tree.
+    /// The kernel's error; `InvalidData` for a file that is not text, or is too long; `PermissionDenied` for a link that leaves the tree, and for
+    /// what was not readable on the copied machine.
     pub fn read(&self, path: &str) -> io::Result<String> {
         let bytes = self.read_bytes(path, LONGEST)?;
         String::from_utf8(bytes)
@@ -96,6 +108,7 @@ impl Root {
     pub fn read_bytes(&self, path: &str, longest: u64) -> io::Result<Vec<u8>> {
         use std::io::Read as _;
         let inside = self.inside(path)?;
+        self.readable(&inside)?;
         // Non-blocking, because a pipe in a hostile tree would block the open.
         let file = fs::OpenOptions::new()
             .read(true)
@@ -158,7 +171,9 @@ impl Root {
     /// # Errors
     /// The kernel's error.
     pub(super) fn entries(&self, folder: &str) -> io::Result<usize> {
-        Ok(fs::read_dir(self.path(folder))?.count())
+        let folder = self.path(folder);
+        self.readable(&folder)?;
+        Ok(fs::read_dir(folder)?.count())
     }
 
     /// All paths that match a pattern with `*`, in natural order. A path without `*` matches itself if it exists.
@@ -192,6 +207,16 @@ impl Root {
         }
         let folder = if folder.is_empty() { "/" } else { folder };
         Ok(fs::canonicalize(self.inside(folder)?)?.join(name))
+    }
+
+    /// Refuses what the copied machine refused to read.
+    fn readable(&self, spot: &Path) -> io::Result<()> {
+        let Ok(path) = spot.strip_prefix(&self.folder) else { return Ok(()) };
+        if self.unread.is_empty() || !self.unread.contains(&format!("/{}", path.display())) {
+            return Ok(());
+        }
+        let text = format!("/{} was not readable on the copied machine", path.display());
+        Err(io::Error::new(io::ErrorKind::PermissionDenied, text))
     }
 
     /// A path of the tree after its links are resolved; an error if they lead out of it.
@@ -285,5 +310,18 @@ mod tests {
         let root = Root::at(folder.path()).unwrap();
         assert_eq!(root.read("/x").unwrap_err().kind(), io::ErrorKind::PermissionDenied);
         assert_eq!(root.write("/x", "1").unwrap_err().kind(), io::ErrorKind::PermissionDenied);
+    }
+
+    #[test]
+    fn what_was_not_readable_is_not_readable_in_a_copy() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir_all(folder.path().join("sys/debug")).unwrap();
+        fs::write(folder.path().join("sys/x"), "").unwrap();
+        fs::write(folder.path().join("sys/y"), "1").unwrap();
+        fs::write(folder.path().join(NOT_READABLE), "/sys/x\n/sys/debug\n").unwrap();
+        let root = Root::at(folder.path()).unwrap();
+        assert_eq!(root.read("/sys/x").unwrap_err().kind(), io::ErrorKind::PermissionDenied);
+        assert_eq!(root.entries("/sys/debug").unwrap_err().kind(), io::ErrorKind::PermissionDenied);
+        assert_eq!(root.read("/sys/y").unwrap(), "1");
     }
 }

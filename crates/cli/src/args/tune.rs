@@ -48,7 +48,7 @@ pub enum TuneVerb {
 /// Arguments of `quell tune copy`.
 #[derive(Debug, ClapArgs)]
 #[command(
-    after_help = "The copy has command lines of processes in it, and no secrets of process 1's environment.\n\nEXAMPLES\n  sudo quell tune copy node7                     on the node\n  quell tune audit --sysroot node7               elsewhere"
+    after_help = "The copy has command lines of processes in it, and no secrets of process 1's environment. Its file\nnot-readable lists what this user may not read; an audit of the copy may not read it either.\n\nEXAMPLES\n  sudo quell tune copy node7                     on the node\n  quell tune audit --sysroot node7               elsewhere"
 )]
 pub struct TuneCopy {
     /// The folder to make; it must not exist, or be empty.

@@ -418,19 +418,22 @@ fn what_others_change_in_between_is_theirs() {
     assert_eq!(fs_err::read_to_string("/proc/sys/vm/stat_interval").unwrap(), "1\n");
 }
 
+/// A command line that runs quell without privileges, from a folder that any user may write to.
+fn unprivileged(folder: &Path) -> Vec<String> {
+    let binary = folder.join("quell");
+    fs_err::copy(env!("CARGO_BIN_EXE_quell"), &binary).unwrap();
+    fs_err::set_permissions(folder, std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+    let setpriv = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
+    setpriv.map(str::to_owned).into_iter().chain([binary.to_str().unwrap().to_owned()]).collect()
+}
+
 #[test]
 fn an_audit_without_root_reports_what_it_could_not_read() {
     let Some(_alone) = alone() else { return };
     let folder = tempfile::tempdir().unwrap();
-    let binary = folder.path().join("quell");
-    fs_err::copy(env!("CARGO_BIN_EXE_quell"), &binary).unwrap();
-    let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    fs_err::set_permissions(folder.path(), open).unwrap();
-    let mut command = Command::new("setpriv");
-    command
-        .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
-        .arg(&binary)
-        .args(["tune", "audit", "--json"]);
+    let line = unprivileged(folder.path());
+    let mut command = Command::new(&line[0]);
+    command.args(&line[1..]).args(["tune", "audit", "--json"]);
     let output = command.current_dir("/").output().unwrap();
     assert_eq!(code(&output), Some(0), "{}", text(&output));
     let audit: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -440,24 +443,37 @@ fn an_audit_without_root_reports_what_it_could_not_read() {
 }
 
 /// Except what only a running kernel has: settings that last as long as a file is open.
-#[test]
-fn a_copy_of_this_machine_is_audited_like_the_machine() {
-    let Some(_alone) = alone() else { return };
-    let folder = tempfile::tempdir().unwrap();
-    let copied = run(folder.path(), &["tune", "copy", "copy"]);
+fn is_audited_like_its_machine(line: &[String], folder: &Path) {
+    let run = |args: &[&str]| {
+        Command::new(&line[0]).args(&line[1..]).args(args).current_dir(folder).output().unwrap()
+    };
+    let copied = run(&["tune", "copy", "copy"]);
     assert_eq!(code(&copied), Some(0), "{}", text(&copied));
-    let states = |args: &[&str]| -> Vec<(String, String)> {
-        let document = json(folder.path(), &[&["tune", "audit", "--json"], args].concat());
+    let states = |args: &[&str]| -> Vec<(String, String, bool)> {
+        let document = json_of(&run(&[&["tune", "audit", "--json"], args].concat()));
         let of = |one: &Value| {
-            let why = one["why"].as_str().unwrap_or_default();
-            let state = if why.contains("works only on a running machine") {
-                "not-applied"
-            } else {
-                one["state"].as_str().unwrap()
-            };
-            (one["id"].as_str().unwrap().to_owned(), state.to_owned())
+            let only_here = one["why"].as_str().unwrap_or("").contains("works only on a running machine");
+            (one["id"].as_str().unwrap().to_owned(), one["state"].as_str().unwrap().to_owned(), only_here)
         };
         document["mitigations"].as_array().unwrap().iter().map(of).collect()
     };
-    assert_eq!(states(&[]), states(&["--sysroot", "copy"]));
+    let both = states(&[]).into_iter().zip(states(&["--sysroot", "copy"]));
+    let differ: Vec<_> = both.filter(|(machine, copy)| !copy.2 && machine != copy).collect();
+    assert!(differ.is_empty(), "{line:?}: {differ:?}");
+}
+
+#[test]
+fn a_copy_of_this_machine_is_audited_like_the_machine() {
+    let Some(_alone) = alone() else { return };
+    let quell = env!("CARGO_BIN_EXE_quell");
+    // Kernels that are locked down refuse most of debugfs, to root too.
+    let mount = "mount -t debugfs none /sys/kernel/debug; exec \"$0\" \"$@\"";
+    let with_debugfs = ["unshare", "--mount", "sh", "-c", mount, quell];
+    for line in [&[quell][..], &with_debugfs] {
+        let folder = tempfile::tempdir().unwrap();
+        let line: Vec<String> = line.iter().map(|&part| part.to_owned()).collect();
+        is_audited_like_its_machine(&line, folder.path());
+    }
+    let folder = tempfile::tempdir().unwrap();
+    is_audited_like_its_machine(&unprivileged(folder.path()), folder.path());
 }

@@ -20,11 +20,16 @@ pub fn run(args: &TuneCopy, printer: Printer) -> anyhow::Result<Outcome> {
     if fs_err::read_dir(folder)?.next().is_some() {
         return Err(Usage(format!("{} is not empty: choose another folder", folder.display())).into());
     }
-    let Copied { files, unread } = copy(&root, &catalogue, folder)?;
-    if !unread.is_empty() {
-        let named: Vec<String> = unread.iter().take(NAMED).map(|path| one_line(path)).collect();
-        let more = if unread.len() > NAMED { ", …" } else { "" };
-        printer.notice(&format!("{} files could not be read: {}{more}", unread.len(), named.join(", ")));
+    let Copied { files, refused, unread } = copy(&root, &catalogue, folder)?;
+    for (paths, what) in
+        [(refused, "may not be read by this user, nor in the copy"), (unread, "could not be read")]
+    {
+        if !paths.is_empty() {
+            let named: Vec<String> = paths.iter().take(NAMED).map(|path| one_line(path)).collect();
+            let more = if paths.len() > NAMED { ", …" } else { "" };
+            let files = if paths.len() == 1 { "file" } else { "files" };
+            printer.notice(&format!("{} {files} {what}: {}{more}", paths.len(), named.join(", ")));
+        }
     }
     printer.status(&format!(
         "copied {files} files to {0}; `quell tune audit --sysroot {0}` looks at them",
