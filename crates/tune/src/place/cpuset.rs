@@ -43,8 +43,13 @@ pub(super) fn write(root: &Root, what: CpusetKind, value: &str) -> Result<(), Pl
     let last = Bindings::now(root);
     if wanted.is_some() {
         last.note(root)?;
-        change()?;
+        let changed = change();
+        // Also after a failure, which may come late enough for the kernel to forget.
         last.narrow(root);
+        if changed.is_err() && matches!(parts(root, what), Ok(None)) {
+            bound::forget(root);
+        }
+        changed?;
     } else {
         let housekeeping = housekeeping(root, what);
         change()?;

@@ -108,6 +108,13 @@ impl Bindings {
                 bind(root, key.0, wanted);
             }
         }
+        forget(root);
+    }
+}
+
+/// Removes the note: there is no set of quell's.
+pub(super) fn forget(root: &Root) {
+    if root.is_system() {
         let _ = fs_err::remove_file(FILE);
     }
 }
