@@ -24,6 +24,7 @@ import simulate
 import sources_cost
 import traced
 import tracked
+import try_verdicts
 import under_mpi
 from child import BenchError
 from page import page
@@ -42,6 +43,7 @@ BENCHMARKS = {
     "trace": traced,
     "track": tracked,
     "fleet": fleet,
+    "try-verdicts": try_verdicts,
 }
 FAILED = 1
 LIMIT_BROKEN = 3
