@@ -19,8 +19,12 @@ need debootstrap debian-archive-keyring qemu-user-static
 suite=${QUELL_ARM64_SUITE:-forky}
 mirror=${QUELL_ARM64_MIRROR:-http://deb.debian.org/debian}
 tree=$root/.x/arm64-root
-packages=(build-essential ca-certificates cargo clang git gcc-aarch64-linux-gnu libc6-dev-arm64-cross pkgconf rustc)
-foreign=(libstd-rust-dev libelf-dev zlib1g-dev libzstd-dev libotf2-trace-dev libc6-dev)
+packages=(build-essential ca-certificates cargo clang git gcc-aarch64-linux-gnu libc6-dev-arm64-cross libelf-dev pkgconf rustc)
+foreign=(libstd-rust-dev libc6-dev)
+# Static libraries of an older Debian: newer ones have no OTF2, and a libelf that needs libzstd and defines what libz does. What runs within
+# the build needs those of this machine too.
+static=({libelf-dev,zlib1g-dev}:{amd64,arm64} {libotf2-trace-dev,libopen-trace-format2-dev}:arm64)
+static_suite=bookworm
 
 cleanup() {
     umount "$tree/quell" "$tree/proc" "$tree/dev" 2>/dev/null || true
@@ -37,6 +41,12 @@ if [[ ! -e $tree/.made ]]; then
     chroot "$tree" apt-get update -qq
     step chroot "$tree" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
         "${packages[@]}" "${foreign[@]/%/:arm64}" >/dev/null
+    printf 'deb %s %s main\n' "$mirror" "$static_suite" >"$tree/etc/apt/sources.list.d/static.list"
+    chroot "$tree" apt-get update -qq
+    mkdir -p "$tree/static"
+    # Unpacked over what is installed, as apt would not mix the suites.
+    step chroot "$tree" sh -c "cd /static && apt-get download -qq ${static[*]/%//$static_suite} &&
+        for package in *.deb; do dpkg-deb -x \"\$package\" /; done"
     touch "$tree/.made"
 fi
 

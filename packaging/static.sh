@@ -21,7 +21,10 @@ cargo_home=${CARGO_HOME:-$HOME/.cargo}
 paths="--remap-path-prefix=$root=/quell --remap-path-prefix=$cargo_home=/cargo"
 export CFLAGS="-O2 -ffile-prefix-map=$root=/quell -ffile-prefix-map=$cargo_home=/cargo"
 export "CARGO_TARGET_${machine^^}_UNKNOWN_LINUX_GNU_RUSTFLAGS=-Ctarget-feature=+crt-static -Crelocation-model=static $paths"
-export LIBBPF_SYS_LIBRARY_PATH=/usr/lib/$machine-linux-gnu
+# By machine: what runs within the build links libelf too, and is of this one.
+for one in "$machine" "$(uname -m)"; do
+    export "LIBBPF_SYS_LIBRARY_PATH_${one}_unknown_linux_gnu=/usr/lib/$one-linux-gnu"
+done
 if [[ $machine != "$(uname -m)" ]]; then
     export "CARGO_TARGET_${machine^^}_UNKNOWN_LINUX_GNU_LINKER=$machine-linux-gnu-gcc"
     export "CC_${machine}_unknown_linux_gnu=$machine-linux-gnu-gcc" "AR_${machine}_unknown_linux_gnu=$machine-linux-gnu-ar"
