@@ -51,21 +51,26 @@ NODES = {
 }
 
 
+def busybox_of(folder: Path, node: Node) -> Path | None:
+    """The busybox of another architecture; none for this host's."""
+    if node.arch == "amd64":
+        return None
+    package = Suite("bookworm", node.arch, folder).download("busybox-static")
+    unpacked = folder / f"busybox-{node.arch}"
+    machine.run("dpkg-deb", "-x", package, unpacked)
+    return unpacked / "bin" / "busybox"
+
+
 def tree_of(folder: Path, node: Node, quell: Path) -> Path:
     """A small system: busybox, quell, and the script that runs."""
     tree = folder / f"root-{node.arch}"
     shutil.rmtree(tree, ignore_errors=True)
     for name in ("dev", "proc", "sys", "tmp", "run", "etc", "var/lib"):
         (tree / name).mkdir(parents=True)
-    machine.put_shell(tree)
-    if node.arch != "amd64":
-        package = Suite("bookworm", node.arch, folder).download("busybox-static")
-        unpacked = folder / f"busybox-{node.arch}"
-        machine.run("dpkg-deb", "-x", package, unpacked)
-        machine.put(next(unpacked.rglob("busybox")), tree, "bin/busybox")
-        machine.put(quell, tree, "usr/bin/quell")
-    else:
-        machine.put_program(quell, tree, "usr/bin/quell")
+    machine.put_shell(tree, busybox_of(folder, node))
+    # The program of another architecture is static.
+    put = machine.put_program if node.arch == "amd64" else machine.put
+    put(quell, tree, "usr/bin/quell")
     machine.put(machine.GUEST / "kernels.sh", tree, "main.sh")
     return tree
 
@@ -115,7 +120,7 @@ def look(node: Node, quell: Path, folder: Path, boot: machine.Boot) -> tuple[mac
     """Boots a guest as `boot` says, with its disk and kernel; returns the kernel and what the guest reports."""
     kernel = Suite(node.suite, node.arch, folder).kernel()
     machine.make_disk(tree_of(folder, node, quell), boot.disk, "1G")
-    boot.kernel, boot.first_root = kernel.image, machine.first_root(folder, kernel)
+    boot.kernel, boot.first_root = kernel.image, machine.first_root(folder, kernel, busybox_of(folder, node))
     boot.words, boot.smp = node.words, node.smp
     boot.program, boot.more, boot.console = ARCHITECTURES[node.arch]
     guest = machine.Guest(boot)

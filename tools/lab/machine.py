@@ -102,23 +102,23 @@ def put_program(program: Path, tree: Path, name: str, *, replace: bool = True) -
             put(library, tree, str(library))
 
 
-def put_shell(tree: Path) -> None:
-    """Puts busybox into a tree, under all its names."""
-    busybox = Path(shutil.which("busybox") or "/bin/busybox")
-    put(busybox, tree, "bin/busybox")
-    for name in run(busybox, "--list").split():
+def put_shell(tree: Path, busybox: Path | None = None) -> None:
+    """Puts busybox into a tree, under all its names: this host's, or another architecture's."""
+    own = Path(shutil.which("busybox") or "/bin/busybox")
+    put(busybox or own, tree, "bin/busybox")
+    for name in run(own, "--list").split():
         link = tree / "bin" / name
         if not link.exists():
             link.symlink_to("busybox")
 
 
-def first_root(folder: Path, kernel: Kernel) -> Path:
-    """The initial RAM file system: it loads the disk's driver and continues on the disk."""
+def first_root(folder: Path, kernel: Kernel, busybox: Path | None = None) -> Path:
+    """The initial RAM file system: it loads the disk's driver and continues on the disk. `busybox`: not this host's."""
     tree = folder / "initramfs"
     shutil.rmtree(tree, ignore_errors=True)
     for name in ("dev", "proc", "sys", "disk"):
         (tree / name).mkdir(parents=True)
-    put_shell(tree)
+    put_shell(tree, busybox)
     for module in MODULES:
         # What a kernel has no module for, it has built in.
         for found in kernel.modules.rglob(f"{module}.ko*"):
