@@ -13,6 +13,11 @@ pub enum KernelError {
         "the kernel carries no type information (/sys/kernel/btf/vmlinux): use one built with CONFIG_DEBUG_INFO_BTF"
     )]
     NoTypes,
+    /// Programs on arm64 cannot do what the recorder's need.
+    #[error(
+        "eBPF programs of this kernel have no atomic operations that return a value, which arm64 has from 5.18 on: boot a newer kernel"
+    )]
+    NoAtomicResults,
     /// The programs were refused because a privilege is missing.
     #[error(
         "this user may not load eBPF programs: run as root, or `sudo setcap cap_bpf,cap_perfmon=ep` the quell program"

@@ -52,13 +52,18 @@ pub(crate) fn switch_tells_state(kernel: &Btf<'_>) -> bool {
     prototype.is_some_and(|prototype| prototype.iter().count() >= 5)
 }
 
-/// Whether an atomic operation of a program can return a value (Linux 5.12 and later; on arm64 every program needs that, which it can from 5.18 on).
-/// The kernel's types do not say so; this function for programs came with the same version.
+/// Whether an atomic operation of a program can return a value (Linux 5.12 and later; on arm64 5.18).
+/// The kernel's types do not say so; these functions for programs came with the same versions.
 pub(crate) fn has_atomic_results(kernel: &Btf<'_>) -> bool {
+    let of_same_version =
+        if NEEDS_ATOMIC_RESULTS { "BPF_FUNC_copy_from_user_task" } else { "BPF_FUNC_check_mtu" };
     let functions = kernel.type_by_name::<Enum<'_>>("bpf_func_id");
-    let of_same_version = |name: Option<&OsStr>| name.is_some_and(|name| name == "BPF_FUNC_check_mtu");
-    functions.is_some_and(|functions| functions.iter().any(|member| of_same_version(member.name)))
+    let is_it = |name: Option<&OsStr>| name.is_some_and(|name| name == of_same_version);
+    functions.is_some_and(|functions| functions.iter().any(|member| is_it(member.name)))
 }
+
+/// Whether every program needs such operations: arm64 orders memory by them.
+pub(crate) const NEEDS_ATOMIC_RESULTS: bool = cfg!(target_arch = "aarch64");
 
 /// Whether the kernel has a tracepoint of this name.
 fn exists(kernel: &Btf<'_>, name: &str) -> bool {

@@ -321,6 +321,9 @@ fn adapt(
         _ => plan.follow || !only_followed.contains(&hook),
     };
     let mut missing = hooks::choose(kernel, open.open_object_mut().progs_mut(), wanted);
+    if hooks::NEEDS_ATOMIC_RESULTS && !hooks::has_atomic_results(kernel) {
+        return Err(KernelError::NoAtomicResults);
+    }
     let other = if softirqs_use_rings(kernel) {
         &mut open.progs.softirq_out_by_buffer
     } else {

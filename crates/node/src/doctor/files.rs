@@ -76,6 +76,11 @@ impl<'a> Files<'a> {
         Some(((major, minor), text))
     }
 
+    /// The architecture, as `uname -m` prints it. Kernels before 6.1 have no file with it.
+    pub(super) fn machine(self) -> String {
+        self.line("/proc/sys/kernel/arch").unwrap_or_else(|| std::env::consts::ARCH.to_owned())
+    }
+
     /// Whether this process is in a PID namespace other than the first, so that the kernel's process ids differ from those seen here.
     pub(super) fn in_pid_namespace(self) -> bool {
         /// The name of the first PID namespace (include/linux/proc_ns.h: PROC_PID_INIT_INO).

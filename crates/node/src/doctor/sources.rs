@@ -47,6 +47,8 @@ fn needs(files: Files<'_>) -> Vec<Finding> {
 
 /// The first kernel version with BPF ring buffers, CAP_BPF and CAP_PERFMON.
 const RING_BUFFER: (u32, u32) = (5, 8);
+/// The first kernel version in which programs on arm64 have atomic operations that return a value.
+const ATOMICS_ON_ARM64: (u32, u32) = (5, 18);
 /// The first kernel version in which maps are not limited by RLIMIT_MEMLOCK.
 const MAPS_UNLIMITED: (u32, u32) = (5, 11);
 
@@ -67,6 +69,18 @@ fn version(files: Files<'_>) -> Finding {
             Verdict::Missing,
             text,
             Some("boot a kernel of 5.8 or later to name sources"),
+        );
+    }
+    // The function for programs came with the same version.
+    if files.machine() == "aarch64" && !has(ATOMICS_ON_ARM64, b"BPF_FUNC_copy_from_user_task\0") {
+        let text = format!(
+            "{release} has no atomic operations for eBPF programs on arm64 that return a value; they came with 5.18"
+        );
+        return finding(
+            SUBJECT,
+            Verdict::Missing,
+            text,
+            Some("boot a kernel of 5.18 or later to name sources"),
         );
     }
     finding(SUBJECT, Verdict::Good, release, None)

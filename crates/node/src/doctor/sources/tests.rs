@@ -110,6 +110,18 @@ fn privileges_are_asked_for_no_further_than_needed() {
 }
 
 #[test]
+fn old_kernels_of_arm64_lack_what_programs_need_there() {
+    const ARM64: (&str, &str) = ("proc/sys/kernel/arch", "aarch64\n");
+    let of = |release: &str, types: &str| {
+        let release = ("proc/sys/kernel/osrelease", release);
+        found(&[ARM64, release, ("sys/kernel/btf/vmlinux", types)], "kernel version")
+    };
+    holds(&of("5.10.0-32-arm64\n", "BPF_MAP_TYPE_RINGBUF\0"), Verdict::Missing, &["5.10", "5.18"]);
+    holds(&of("5.14.0-503.el9\n", "BPF_FUNC_copy_from_user_task\0"), Verdict::Good, &["5.14"]);
+    holds(&of("5.18.0\n", ""), Verdict::Good, &["5.18"]);
+}
+
+#[test]
 fn lockdown_matters_only_for_confidentiality() {
     let of = |modes: &str| found(&[("sys/kernel/security/lockdown", modes)], "kernel lockdown");
     holds(&of("none integrity [confidentiality]\n"), Verdict::Missing, &["lockdown=confidentiality"]);
