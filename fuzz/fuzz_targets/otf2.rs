@@ -1,6 +1,8 @@
 //! An archive of which one file is hostile: the first byte says which. The library is C, and aborts on what it does not bear.
 #![no_main]
 
+use std::fs::File;
+use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd, RawFd};
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
@@ -14,6 +16,21 @@ const CHUNK: std::ops::Range<usize> = 20..28;
 const WRITTEN: u64 = 4 << 20;
 const LEAST: u64 = 256 << 10;
 const FILES: [&str; 4] = ["traces.otf2", "traces.def", "traces/0.evt", "traces/0.def"];
+
+/// The first descriptor that is free before an input.
+static FREE: LazyLock<RawFd> = LazyLock::new(free);
+
+fn free() -> RawFd {
+    File::open("/dev/null").unwrap().as_raw_fd()
+}
+
+/// Closes what the library leaves open: the anchors of some archives that it cannot open.
+fn close_leftovers() {
+    for left in *FREE..free() {
+        // SAFETY: the input is over, and what it opened is not used again.
+        drop(unsafe { OwnedFd::from_raw_fd(left) });
+    }
+}
 
 /// A sound archive in a folder, and its files.
 static SOUND: LazyLock<(TempDir, [Vec<u8>; 4])> = LazyLock::new(|| {
@@ -50,6 +67,7 @@ static SOUND: LazyLock<(TempDir, [Vec<u8>; 4])> = LazyLock::new(|| {
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let Some((which, content)) = bytes.split_first() else { return };
     let (folder, files) = &*SOUND;
+    LazyLock::force(&FREE);
     let which = usize::from(which % 4);
     let path = |file: &str| -> PathBuf { folder.path().join(file) };
     std::fs::write(path(FILES[which]), content).unwrap();
@@ -61,5 +79,6 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
             }
         }
     }
+    close_leftovers();
     std::fs::write(path(FILES[which]), &files[which]).unwrap();
 });

@@ -223,7 +223,7 @@ pub struct Record {
     #[arg(long)]
     pub cost: bool,
     /// Before the recording, alternate this many pairs of 100 ms with and without the kernel recorder's programs, to state what they add to
-    /// the detours; 0 for none [default: 6 to 30, some tenth of the duration, from 8 s on].
+    /// the detours; 0 for none [default: 6 to 30, some tenth of the duration, from 8 s on; none with --count].
     #[arg(long, value_name = "PAIRS", conflicts_with = "command")]
     pub effect: Option<u64>,
     /// Run this command without a probe, and record the noise of its threads and of all processes that they start, on any CPU.

@@ -33,14 +33,15 @@ pub fn is_worth_saying(effect: &RecorderEffect) -> bool {
     effect.low_percent > 0.0 && effect.percent > WORTH_SAYING_PERCENT
 }
 
-/// The number of pairs for a plan: those that were asked for, or as many as fit a tenth of its duration.
+/// The number of pairs for a plan: those that were asked for, or as many as fit a tenth of its duration. With a count, the duration
+/// is only the longest one.
 pub fn pairs(asked: Option<u64>, plan: &Plan) -> u64 {
     let fitting = |duration: Nanos| {
         let pairs = (Duration::from(duration) / 10).as_nanos() / PAIR.as_nanos();
         (pairs as u64).clamp(FEWEST_PAIRS, MOST_PAIRS)
     };
-    let by_duration = || plan.duration.filter(|duration| *duration >= SHORTEST).map_or(0, fitting);
-    if plan.method == Method::Detour { asked.unwrap_or_else(by_duration) } else { 0 }
+    let known = plan.duration.filter(|duration| plan.count.is_none() && *duration >= SHORTEST);
+    if plan.method == Method::Detour { asked.unwrap_or_else(|| known.map_or(0, fitting)) } else { 0 }
 }
 
 /// Measures pairs of blocks; `None` if `stop` was set before there were enough of them. The programs are attached when this returns.
@@ -136,8 +137,9 @@ impl Sink for Blocks<'_> {
         for (_, detour) in rows.iter().filter(|(_, detour)| !detour.own) {
             let start = self.zero_ns + detour.start.as_nanos();
             let end = start + detour.duration.as_nanos();
-            let block = self.windows.iter_mut().rev().find(|one| one.start_ns <= start && end <= one.end_ns);
-            if let Some(window) = block {
+            // The blocks follow one another, with gaps between them.
+            let begun = self.windows.partition_point(|window| window.start_ns <= start);
+            if let Some(window) = self.windows[..begun].last_mut().filter(|window| end <= window.end_ns) {
                 window.block.add(detour.duration);
             }
         }

@@ -7,7 +7,7 @@ use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::support::node::{disturb, last_cpu, median, monotonic_ns, until};
-use crate::support::tools::has_two_cpus;
+use crate::support::tools::{has_two_cpus, may_watch_the_kernel};
 use crate::support::{Guard, json, quell, run};
 use quell_testing::{machine, measure, skip};
 use serde_json::Value;
@@ -288,17 +288,20 @@ mod measured {
         }
         let _machine = machine();
         let dir = tempfile::tempdir().unwrap();
-        measure(|n| keep_a_million(dir.path(), &format!("{n}.quell")));
+        // The recorder's own effect is measured from as many detours as the recording has.
+        let effect = if may_watch_the_kernel(dir.path()) { "30" } else { "0" };
+        measure(|n| keep_a_million(dir.path(), &format!("{n}.quell"), effect));
     }
 
     /// Memory is bounded and losses are counted on any machine; on a quiet one, nothing is lost.
     #[expect(clippy::zombie_processes, reason = "wait4 waits for it, and reports its memory")]
-    fn keep_a_million(folder: &Path, name: &str) -> Result<(), String> {
+    fn keep_a_million(folder: &Path, name: &str, effect: &str) -> Result<(), String> {
         let args =
             ["record", "-o", name, "--threshold", "5ns", "--count", "1000000", "--duration", "120s", "-q"];
         let child = quell(folder)
             .args(args)
             .args(["--cpus", &last_cpu().to_string()])
+            .args(["--effect", effect])
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
