@@ -4,13 +4,15 @@
 //! A setting that another program changes is left to that program. A keeper reverts everything if quell is killed.
 
 mod events;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 pub use self::events::{Device, Events};
 use super::apply::{Applied, ApplyError, Applying, apply};
-use super::journal::{KeeperRecord, Transaction};
+use super::journal::{Journal, KeeperRecord, Record, Transaction};
 use super::keeper::Until;
 use super::place::Place;
 use super::plan::{Plan, Write};
@@ -41,6 +43,8 @@ struct Ours {
     foreign: bool,
     /// Whether a device or CPU of it has come or gone since the last look, so that the kernel itself may have changed it.
     disturbed: bool,
+    /// The value that the kernel gave it, which the journal does not have yet.
+    moved: Option<String>,
 }
 
 /// What one look at the machine found.
@@ -88,7 +92,10 @@ impl<'a> Served<'a> {
                 // The kernel refused it before.
                 _ if is_ours && same_plan => {}
                 // The plan wants another value now, as after a CPU has gone.
-                _ if is_ours || by_kernel => writes.push(write.clone()),
+                _ if is_ours || by_kernel => {
+                    ours.moved = (!is_ours).then(|| write.old.clone());
+                    writes.push(write.clone());
+                }
                 _ => {
                     ours.foreign = true;
                     foreign.push((write.place.clone(), write.old.clone()));
@@ -117,7 +124,16 @@ impl<'a> Served<'a> {
     ///
     /// # Errors
     /// The lock's, and those of the place.
-    pub fn write_again(&self, write: &Write) -> Result<(), String> {
+    pub fn write_again(&mut self, write: &Write) -> Result<(), String> {
+        let written = self.try_again(write);
+        if let Some(ours) = self.ours.get_mut(&write.place) {
+            // The next look tries once more.
+            ours.disturbed |= written.is_err();
+        }
+        written
+    }
+
+    fn try_again(&self, write: &Write) -> Result<(), String> {
         let _lock = Lock::take(self.root).map_err(|e| e.to_string())?;
         if !self.open_places().map_err(|e| e.to_string())?.contains(&write.place) {
             return Ok(());
@@ -125,11 +141,42 @@ impl<'a> Served<'a> {
         write.place.write(self.root, &write.new).map_err(|trouble| trouble.to_string())
     }
 
+    /// Records the values that the kernel gave to places that are about to be written anew. A revert finds them below the new transaction, and
+    /// must not take them for another program's.
+    fn record_moved(&mut self) -> Result<(), StoreError> {
+        if self.ours.values().all(|ours| ours.moved.is_none()) {
+            return Ok(());
+        }
+        let _lock = Lock::take(self.root)?;
+        let Some(store) = Store::open_if_there(self.root)? else { return Ok(()) };
+        for id in self.transactions.iter().rev() {
+            let Some(bytes) = store.read_if_there(id)? else { continue };
+            let mut records = Vec::new();
+            for entry in Transaction::read(id, &bytes).entries.into_iter().filter(|one| one.closed.is_none())
+            {
+                let ours = self.ours.get_mut(&entry.intent.place);
+                let Some(ours) = ours else { continue };
+                if let Some(readback) = ours.moved.take() {
+                    ours.value.clone_from(&readback);
+                    records.push(Record::Took { n: entry.intent.n, readback, group: entry.group_after });
+                }
+            }
+            if !records.is_empty() {
+                let failed = |source| StoreError::Io { path: store.path_of(id), source };
+                let mut journal = Journal::go_on(store.append(id)?, &bytes).map_err(failed)?;
+                records.iter().try_for_each(|record| journal.append(record)).map_err(failed)?;
+                journal.sync().map_err(failed)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Applies what is due of a plan.
     ///
     /// # Errors
     /// See [`ApplyError`]. Writes of a plan that failed are not tried again.
     pub fn apply(&mut self, due: &Plan, stopped: &dyn Fn() -> bool) -> Result<Applied, ApplyError> {
+        self.record_moved()?;
         if self.is_unguarded() {
             self.keepers.clear();
         }
@@ -140,7 +187,8 @@ impl<'a> Served<'a> {
         if matches!(applied, Ok(_) | Err(ApplyError::Failed { .. })) {
             for write in &due.writes {
                 let value = write.place.read(self.root).unwrap_or_else(|_| write.new.clone());
-                let ours = Ours { value, wanted: write.new.clone(), foreign: false, disturbed: false };
+                let ours =
+                    Ours { value, wanted: write.new.clone(), foreign: false, disturbed: false, moved: None };
                 self.ours.insert(write.place.clone(), ours);
             }
         }

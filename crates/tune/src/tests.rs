@@ -22,7 +22,7 @@ use super::verify::{SettingState, verify};
 const BOOT: &str = "/proc/sys/kernel/random/boot_id";
 
 /// A tree with some files, each `name → text`.
-fn tree(files: &[(&str, &str)]) -> (tempfile::TempDir, Root) {
+pub(super) fn tree(files: &[(&str, &str)]) -> (tempfile::TempDir, Root) {
     let folder = tempfile::tempdir().unwrap();
     for (path, text) in files.iter().chain(&[(BOOT, "boot-1\n")]) {
         put(folder.path(), path, text);
@@ -31,7 +31,7 @@ fn tree(files: &[(&str, &str)]) -> (tempfile::TempDir, Root) {
     (folder, root)
 }
 
-fn put(folder: &Path, path: &str, text: &str) {
+pub(super) fn put(folder: &Path, path: &str, text: &str) {
     let path = folder.join(path.trim_start_matches('/'));
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(path, text).unwrap();
@@ -42,7 +42,7 @@ fn image(root: &Root, paths: &[&str]) -> BTreeMap<String, String> {
     paths.iter().map(|path| ((*path).to_owned(), root.read(path).unwrap())).collect()
 }
 
-fn write(path: &str, old: &str, new: &str) -> Write {
+pub(super) fn write(path: &str, old: &str, new: &str) -> Write {
     let place = Place::File { path: path.into() };
     Write {
         id: format!("test:{path}"),
@@ -56,7 +56,7 @@ fn write(path: &str, old: &str, new: &str) -> Write {
     }
 }
 
-fn plan(writes: Vec<Write>) -> Plan {
+pub(super) fn plan(writes: Vec<Write>) -> Plan {
     let chosen = Chosen {
         id: "test".into(),
         title: "a test".into(),
@@ -78,7 +78,10 @@ fn plan(writes: Vec<Write>) -> Plan {
 }
 
 /// Retries while the lock is taken: a parallel test that starts a program also holds this one's lock, from its fork to its exec.
-fn unlocked<T, E>(mut does: impl FnMut() -> Result<T, E>, locked: impl Fn(&E) -> bool) -> Result<T, E> {
+pub(super) fn unlocked<T, E>(
+    mut does: impl FnMut() -> Result<T, E>,
+    locked: impl Fn(&E) -> bool,
+) -> Result<T, E> {
     loop {
         match does() {
             Err(error) if locked(&error) => std::thread::yield_now(),

@@ -80,7 +80,7 @@ const CPUS: &str = "/devices/system/cpu";
 
 impl Device {
     /// The device of a message, `ACTION@DEVPATH` followed by variables, if it came or went: a `change` is of its state, not of its settings.
-    fn parse(message: &[u8]) -> Option<Self> {
+    pub(super) fn parse(message: &[u8]) -> Option<Self> {
         let mut words = message.split(|byte| *byte == 0).map(|word| std::str::from_utf8(word).ok());
         let (action, path) = words.next()??.split_once('@')?;
         let comes_or_goes = ["add", "remove", "online", "offline"].contains(&action);

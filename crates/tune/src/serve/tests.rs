@@ -1,0 +1,100 @@
+//! A service on a tree whose CPUs come and go.
+#![allow(clippy::unwrap_used, reason = "a test may")]
+
+use std::path::Path;
+
+use super::*;
+use crate::revert::How;
+use crate::tests::{plan, put, tree, unlocked, write};
+
+const MASK: &str = "/proc/irq/default_smp_affinity";
+
+/// A service that has applied `1` in place of `f`, after which CPU 3 came or went, and the kernel wrote `e`.
+fn disturbed<'a>(folder: &Path, root: &'a Root) -> Served<'a> {
+    let until = Until { after: None, process: None };
+    let mut served = Served::new(root, "/nonexistent".into(), until);
+    // Keepers that live: no program is started.
+    let me = std::process::id();
+    let start = crate::place::started(me).unwrap();
+    served.keepers = vec![KeeperRecord { pid: me, start, until: None }];
+    let look = served.look(&plan(vec![write(MASK, "f", "1")])).unwrap();
+    apply_due(&mut served, &look.due).unwrap();
+    served.disturb(&Device::parse(b"offline@/devices/system/cpu/cpu3\0SUBSYSTEM=cpu").unwrap());
+    put(folder, MASK, "e");
+    served
+}
+
+fn is_locked(error: &ApplyError) -> bool {
+    matches!(error, ApplyError::Store(StoreError::Locked(_)))
+}
+
+fn apply_due(served: &mut Served<'_>, due: &Plan) -> Result<Applied, ApplyError> {
+    unlocked(|| served.apply(due, &|| false), is_locked)
+}
+
+fn write_again(served: &mut Served<'_>, write: &Write) {
+    unlocked(|| served.write_again(write), |trouble| trouble.contains("lock")).unwrap();
+}
+
+/// The value after the service has ended, and the values that were left because another program wrote them.
+fn ended(served: &Served<'_>) -> (String, Vec<How>) {
+    let locked = |error: &RevertError| matches!(error, RevertError::Store(StoreError::Locked(_)));
+    let reverted = unlocked(|| served.end(), locked).unwrap();
+    let left = reverted.places.into_iter().map(|one| one.how).filter(|how| matches!(how, How::Foreign(_)));
+    (served.root.read(MASK).unwrap(), left.collect())
+}
+
+#[test]
+fn what_the_kernel_and_then_the_plan_change_is_reverted() {
+    let (folder, root) = tree(&[(MASK, "f")]);
+    let mut served = disturbed(folder.path(), &root);
+    let look = served.look(&plan(vec![write(MASK, "e", "2")])).unwrap();
+    assert!(look.again.is_empty() && look.foreign.is_empty(), "{look:?}");
+    apply_due(&mut served, &look.due).unwrap();
+    assert_eq!(root.read(MASK).unwrap(), "2");
+    assert_eq!(ended(&served), ("f".into(), vec![]));
+}
+
+#[test]
+fn a_plan_that_could_not_be_applied_is_tried_again() {
+    let (folder, root) = tree(&[(MASK, "f")]);
+    let mut served = disturbed(folder.path(), &root);
+    let wanted = plan(vec![write(MASK, "e", "2")]);
+    let due = served.look(&wanted).unwrap().due;
+    put(folder.path(), MASK, "c");
+    assert!(matches!(apply_due(&mut served, &due), Err(ApplyError::Stale(_))));
+    put(folder.path(), MASK, "e");
+    let due = served.look(&wanted).unwrap().due;
+    apply_due(&mut served, &due).unwrap();
+    assert_eq!(ended(&served), ("f".into(), vec![]));
+}
+
+#[test]
+fn what_the_kernel_changed_is_written_again_once_that_succeeds() {
+    let (folder, root) = tree(&[(MASK, "f")]);
+    let mut served = disturbed(folder.path(), &root);
+    let wanted = plan(vec![write(MASK, "e", "1")]);
+    let again = served.look(&wanted).unwrap().again;
+    assert_eq!(again.len(), 1);
+    // A failure leaves it due.
+    let lock = unlocked(|| Lock::take(&root), |error| matches!(error, StoreError::Locked(_))).unwrap();
+    assert!(served.write_again(&again[0]).is_err());
+    drop(lock);
+    let look = served.look(&wanted).unwrap();
+    assert!(look.foreign.is_empty() && look.again.len() == 1, "{look:?}");
+    write_again(&mut served, &look.again[0]);
+    assert_eq!(root.read(MASK).unwrap(), "1");
+    assert_eq!(ended(&served), ("f".into(), vec![]));
+}
+
+#[test]
+fn what_another_program_changes_is_left_to_it() {
+    let (folder, root) = tree(&[(MASK, "f")]);
+    let mut served = disturbed(folder.path(), &root);
+    let again = served.look(&plan(vec![write(MASK, "e", "1")])).unwrap().again;
+    write_again(&mut served, &again[0]);
+    put(folder.path(), MASK, "8");
+    let look = served.look(&plan(vec![write(MASK, "8", "1")])).unwrap();
+    assert_eq!((look.due.writes.len(), look.foreign.len()), (0, 1));
+    assert_eq!(ended(&served), ("8".into(), vec![How::Foreign("8".into())]));
+}
