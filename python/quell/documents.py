@@ -52,7 +52,7 @@ MicrosecondTimes: TypeAlias = "Literal['events', 'quanta', 'quanta-without-barri
 """Times that a tool writes as whole microseconds."""
 
 
-RecordingWarning: TypeAlias = "CoarseClockWarning | BuffersNotLockedWarning | CpuClosedWarning | CpuTakenWarning | StoppedWarning | ThresholdOfCoarseClockWarning | ThresholdInsideLoopWarning | ClockDriftWarning | LongerByRecorderWarning | RowsLostWarning | RowsMissingWarning | RealtimeThrottledWarning | VirtualMachineWarning | IntervalsLostWarning | ThreadsNotFollowedWarning | CutOffWarning | InterruptedWarning | CpuUnknownWarning | CpusOfThreadsUnknownWarning | CpusOfRanksUnknownWarning | RanksMovedWarning | StartsUnknownWarning | QuantaCountedWarning | LatenciesCountedWarning | SummaryWarning | UnitUnknownWarning | WholeMicrosecondsWarning | SumsMissingWarning | OsnoiseSumsWarning | QuantaArePeriodsWarning | TagsAsThreadsWarning | SwitchesAndFaultsLeftOutWarning | EventsLeftOutWarning | InstancesLeftOutWarning | EventsLostWarning | RowsCutOffWarning | SumsDifferWarning | SentenceWarning"
+RecordingWarning: TypeAlias = "CoarseClockWarning | BuffersNotLockedWarning | CpuClosedWarning | CpuTakenWarning | StoppedWarning | ThresholdOfCoarseClockWarning | ThresholdInsideLoopWarning | ClockDriftWarning | LongerByRecorderWarning | RowsLostWarning | RowsMissingWarning | RealtimeThrottledWarning | ThrottledWarning | VirtualMachineWarning | IntervalsLostWarning | ThreadsNotFollowedWarning | CutOffWarning | InterruptedWarning | CpuUnknownWarning | CpusOfThreadsUnknownWarning | CpusOfRanksUnknownWarning | RanksMovedWarning | StartsUnknownWarning | QuantaCountedWarning | LatenciesCountedWarning | SummaryWarning | UnitUnknownWarning | WholeMicrosecondsWarning | SumsMissingWarning | OsnoiseSumsWarning | QuantaArePeriodsWarning | TagsAsThreadsWarning | SwitchesAndFaultsLeftOutWarning | EventsLeftOutWarning | InstancesLeftOutWarning | EventsLostWarning | RowsCutOffWarning | SumsDifferWarning | SentenceWarning"
 """A warning for the reader of a recording's figures."""
 
 
@@ -72,7 +72,7 @@ SummingTool: TypeAlias = "Literal['cyclictest', 'oslat', 'rtla']"
 """A tool whose files end with sums."""
 
 
-Suspect: TypeAlias = "Literal['lost', 'not_traced', 'entry_and_exit', 'steal', 'near_known', 'whole_machine', 'periodic', 'near_resolution', 'hypervisor_exits', 'firmware_or_sibling']"
+Suspect: TypeAlias = "Literal['lost', 'not_traced', 'entry_and_exit', 'steal', 'near_known', 'whole_machine', 'periodic', 'throttling', 'near_resolution', 'hypervisor_exits', 'firmware_or_sibling']"
 """A suspected cause of unattributed time."""
 
 
@@ -617,6 +617,11 @@ class CpuOverview(TypedDict):
 
     detours: int
     """Number of detours."""
+
+    frequency_percent: NotRequired[float | None]
+    """The mean frequency while it was measured, in percent of the time-stamp counter's; absent where the processor
+    does not count it. In tables: `frequency %`.
+    """
 
     loop: NotRequired[LoopFacts | None]
     """The probe's loop."""
@@ -3362,6 +3367,24 @@ class ThresholdsDifferWarning(TypedDict):
     """The threshold of the first."""
 
     code: Literal["thresholds-differ"]
+
+
+class ThrottledWarning(TypedDict):
+    """The processor slowed CPUs because of heat or power."""
+
+    code: Literal["throttled"]
+
+    cpu: int
+    """The one that it slowed for the longest time."""
+
+    cpus: int
+    """Number of CPUs."""
+
+    times: int
+    """How often it slowed that one."""
+
+    total_ns: int
+    """For how long in all; zero where the kernel only counts."""
 
 
 class Tracked(TypedDict):

@@ -69,6 +69,9 @@ pub struct CpuOverview {
     /// The shortest detour that the probe can distinguish from its own loop.
     #[column(minor)]
     pub resolution_ns: Option<f64>,
+    /// The mean frequency while it was measured, in percent of the time-stamp counter's; absent where the processor does not count it.
+    #[column(title = "frequency %", precision = 1, minor)]
+    pub frequency_percent: Option<f64>,
     /// Number of detours.
     #[column]
     pub detours: u64,
@@ -263,6 +266,7 @@ fn from_trace(trace: &Trace, facts: Option<&CpuFacts>) -> CpuOverview {
         noise_ns: summary.total_ns,
         overhead_percent: overhead_percent(trace, summary.total_ns),
         resolution_ns: facts.and_then(|f| f.resolution_ns),
+        frequency_percent: facts.and_then(|f| f.frequency_percent),
         min_ns: summary.min_ns,
         mean_ns: summary.mean_ns,
         p50_ns: summary.p50_ns,

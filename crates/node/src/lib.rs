@@ -7,5 +7,5 @@ pub mod leftovers;
 pub mod machine;
 pub mod mpi;
 pub mod probe;
+mod processor;
 mod realtime;
-mod smi;

@@ -45,7 +45,7 @@ pub use histogram::{Bucket, Histogram, HistogramKind};
 pub use interval::{Interval, Intervals, Taken, Thread};
 pub use manifest::{
     ClockFacts, CpuFacts, FORMAT_VERSION, LoopFacts, Manifest, Method, ProgramCost, RecorderEffect,
-    SourcesFacts, State,
+    SourcesFacts, State, Throttling,
 };
 pub use nanos::{Nanos, NanosError, format_ns};
 pub use phase::{MpiFacts, Phase, RankFacts};

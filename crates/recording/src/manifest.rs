@@ -199,12 +199,28 @@ pub struct CpuFacts {
     /// the count could not be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub smis: Option<u64>,
+    /// The mean frequency while the probe ran, in percent of the time-stamp counter's. Absent where the processor does not count it, or the
+    /// counters could not be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub frequency_percent: Option<f64>,
+    /// How the processor slowed this CPU while the probe ran. Absent where the kernel does not count it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub throttling: Option<Throttling>,
     /// Number of detours or quanta in the tables; known once the recording has ended. It reveals a missing table.
     #[serde(default)]
     pub rows: Option<u64>,
     /// Number of intervals in the table; known once the recording has ended.
     #[serde(default)]
     pub intervals: Option<u64>,
+}
+
+/// How a processor slowed a CPU, or its package, because of heat or power.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Throttling {
+    /// How often.
+    pub times: u64,
+    /// For how long in all, in steps of a millisecond; zero on kernels that only count.
+    pub total_ns: Nanos,
 }
 
 impl CpuFacts {
@@ -221,6 +237,8 @@ impl CpuFacts {
             probe_loop: None,
             lost: 0,
             smis: None,
+            frequency_percent: None,
+            throttling: None,
             rows: None,
             intervals: None,
         }

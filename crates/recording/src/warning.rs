@@ -77,6 +77,17 @@ pub enum Warning {
         /// The share of each second, in percent.
         percent: f64,
     },
+    /// The processor slowed CPUs because of heat or power.
+    Throttled {
+        /// Number of CPUs.
+        cpus: u64,
+        /// The one that it slowed for the longest time.
+        cpu: u32,
+        /// How often it slowed that one.
+        times: u64,
+        /// For how long in all; zero where the kernel only counts.
+        total_ns: u64,
+    },
     /// The machine is virtual.
     VirtualMachine,
     /// Kernel intervals arrived faster than they could be read.

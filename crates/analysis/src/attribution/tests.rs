@@ -1,7 +1,9 @@
 //! Whole recordings, made by hand.
 
 use proptest::prelude::*;
-use quell_recording::{Cpu, Interval, Method, Nanos, Recording, Source, SourceKind, Taken, Thread};
+use quell_recording::{
+    Cpu, Interval, Method, Nanos, Recording, Source, SourceKind, Taken, Thread, Throttling,
+};
 
 use super::fixture::{detour, recording, softirq, steal, task, tick, trace};
 use super::*;
@@ -131,6 +133,19 @@ fn the_processors_count_of_smis_clears_firmware_or_accuses_it() {
         made.manifest.cpus.iter_mut().for_each(|facts| facts.smis = smis);
         let hypotheses = attribution(&made).explained.unwrap().unattributed.hypotheses;
         assert!(hypotheses.last().unwrap().says.contains(words), "{hypotheses:?}");
+    }
+}
+
+#[test]
+fn a_slowed_processor_is_suspected_where_it_was_slowed() {
+    for (times, suspected) in [(None, false), (Some(0), false), (Some(4), true)] {
+        let mut made = node();
+        made.manifest.cpus[0].throttling =
+            times.map(|times| Throttling { times, total_ns: Nanos::from_nanos(12_000_000) });
+        let hypotheses = attribution(&made).explained.unwrap().unattributed.hypotheses;
+        let found = hypotheses.iter().find(|one| one.kind == Suspect::Throttling);
+        assert_eq!(found.is_some(), suspected, "{hypotheses:?}");
+        assert!(found.is_none_or(|one| one.says.contains("up to 4 times and for 12ms")), "{found:?}");
     }
 }
 

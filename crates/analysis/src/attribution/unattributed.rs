@@ -1,6 +1,6 @@
 //! Time that is not attributed: its statistics, and hypotheses about its cause.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use quell_recording::columns::{Columns, describe};
 use quell_recording::{Cpu, CpuFacts, Nanos, Recording, Trace, Warning};
@@ -103,6 +103,8 @@ pub enum Suspect {
     WholeMachine,
     /// Something on a timer.
     Periodic,
+    /// A CPU that the processor slowed because of heat or power.
+    Throttling,
     /// The memory system, or the probe's own loop, near the probe's resolution.
     NearResolution,
     /// By elimination, on a virtual machine: exits to the hypervisor.
@@ -163,6 +165,7 @@ fn hypotheses(
         all.extend(near_known(sides));
         all.extend(whole_machine(recording, sides, alone));
         all.extend(periodic(sides));
+        all.extend(throttled(recording, sides, alone));
         all.extend(near_resolution(recording, sides, alone));
         all.push(by_elimination(recording, alone));
     }
@@ -315,6 +318,33 @@ fn periodic(sides: &[Side]) -> Vec<Hypothesis> {
     let mut found: Vec<(u64, Hypothesis)> = sides.par_iter().filter_map(of_cpu).collect();
     found.sort_by_key(|(noise, _)| std::cmp::Reverse(*noise));
     found.into_iter().take(3).map(|(_, hypothesis)| hypothesis).collect()
+}
+
+/// Detours on CPUs that the processor slowed. It counts how often, and not when.
+fn throttled(recording: &Recording, sides: &[Side], alone: &Durations) -> Option<Hypothesis> {
+    let slowed = |facts: &&CpuFacts| facts.throttling.is_some_and(|throttling| throttling.times > 0);
+    let slowed: BTreeSet<Cpu> =
+        recording.manifest.cpus.iter().filter(slowed).map(|facts| facts.cpu).collect();
+    let of = |side: &&Side| slowed.contains(&side.cpu);
+    let on_them: usize = sides
+        .iter()
+        .filter(of)
+        .map(|side| side.joined.blames.iter().filter(|one| is_alone(one)).count())
+        .sum();
+    let throttling = recording
+        .manifest
+        .cpus
+        .iter()
+        .filter_map(|facts| facts.throttling)
+        .max_by_key(|one| (one.total_ns, one.times))?;
+    let says = format!(
+        "{on_them} of these detours are on CPUs that the processor slowed because of heat or power, up to {} times and for {}: the change of \
+         frequency itself stops a CPU, and slow turns of the loop may count",
+        throttling.times, throttling.total_ns,
+    );
+    (on_them > 0).then(|| {
+        hypothesis(Suspect::Throttling, percent(on_them as u64, alone.len() as u64).unwrap_or(0.0), says)
+    })
 }
 
 /// Detours of less than twice the probe's resolution or threshold, whichever is larger.

@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{Scope, ScopedJoinHandle};
 use std::time::Duration;
 
-use quell_recording::{ClockFacts, Cpu, CpuFacts, Error, Manifest, Method, Nanos, Span, State, Warning};
+use quell_recording::{
+    ClockFacts, Cpu, CpuFacts, Error, Manifest, Method, Nanos, Span, State, Throttling, Warning,
+};
 
 use super::sink::Disk;
 use super::thread::{Gate, Probe, Run, Seen};
@@ -13,7 +15,8 @@ use super::writer::Stream;
 use super::{Plan, ProbeError, RowSource, Sink, Status, Threshold};
 use crate::clock::{Anchor, ClockKind, Scale, realtime_ns};
 use crate::machine::{self, Cpus};
-use crate::{realtime, smi};
+use crate::processor::Counters;
+use crate::realtime;
 
 /// How long the clock is calibrated at the beginning and at the end.
 const CALIBRATION: Duration = Duration::from_millis(20);
@@ -72,14 +75,10 @@ pub fn stream(plan: &Plan, stop: &AtomicBool, sink: &mut dyn Sink) -> Result<Man
     std::thread::scope(|scope| {
         let (threads, refused) = spawn(scope, &run, &probes);
         run.gate.wait_for(&probes, &run.halt);
-        // Before the probes measure, and after: reading it interrupts their CPUs.
-        let count = |cpu: Cpu| if is_virtual { None } else { smi::count(cpu) };
-        let smis: Vec<Option<u32>> = plan.cpus.iter().map(|&cpu| count(cpu)).collect();
+        let counters: Vec<Counters> = plan.cpus.iter().map(|&cpu| Counters::start(cpu, is_virtual)).collect();
         let outcome = feed(&run, &probes, shared_cpu, &mut manifest, sink, stop);
         let seen = join(threads)?;
-        for (facts, before) in manifest.cpus.iter_mut().zip(smis) {
-            facts.smis = smi::between(before, count(facts.cpu));
-        }
+        manifest.cpus.iter_mut().zip(counters).for_each(|(facts, counters)| counters.end(facts));
         refused.map_or(Ok(()), Err)?;
         let (stream, written) = outcome?;
         complete(&mut manifest, &run, &stream, &seen, stop.load(Ordering::SeqCst));
@@ -218,7 +217,17 @@ fn warnings(manifest: &Manifest, run: &Run, drift_ppm: f64) -> Vec<Warning> {
     }
     let throttled = run.plan.realtime.and(realtime::throttled_share()).filter(|&share| share > 0.0);
     warnings.extend(throttled.map(|share| Warning::RealtimeThrottled { percent: 100.0 * share }));
+    warnings.extend(slowed(manifest));
     warnings
+}
+
+/// That the processor slowed CPUs, and which of them the most.
+fn slowed(manifest: &Manifest) -> Option<Warning> {
+    let slowed = |facts: &CpuFacts| Some((facts.throttling.filter(|one| one.times > 0)?, facts.cpu));
+    let slowed: Vec<(Throttling, Cpu)> = manifest.cpus.iter().filter_map(slowed).collect();
+    let (most, cpu) = slowed.iter().max_by_key(|(one, _)| (one.total_ns, one.times))?;
+    let total_ns = most.total_ns.as_nanos();
+    Some(Warning::Throttled { cpus: slowed.len() as u64, cpu: cpu.0, times: most.times, total_ns })
 }
 
 /// The manifest as far as it is known before a recording of these CPUs begins.

@@ -55,6 +55,13 @@ impl Display for Warning {
                 "the kernel takes {percent:.0} % of each second from real-time threads (sched_rt_runtime_us): those gaps are \
                  in the trace"
             ),
+            Self::Throttled { cpus, cpu, times, total_ns } => {
+                write!(f, "the processor slowed {cpus} CPUs because of heat or power, CPU {cpu} the most: {times} times")?;
+                if *total_ns > 0 {
+                    write!(f, ", {} in all", Nanos::from_nanos(*total_ns))?;
+                }
+                f.write_str("; work and noise took longer then")
+            }
             Self::VirtualMachine => {
                 f.write_str("this is a virtual machine: detours include time that the hypervisor takes")
             }
