@@ -15,6 +15,10 @@ def parse(text: str) -> dict[str, Any]:
     return cast("dict[str, Any]", json.loads(text))
 
 
+AloneClass: TypeAlias = "Literal['all_cpus', 'stolen', 'near_known', 'near_resolution', 'rest']"
+"""What is known of detours without an interval."""
+
+
 Applicability: TypeAlias = "Literal['possible', 'by-hand', 'on', 'impossible', 'cannot-tell']"
 """Whether a mitigation can be applied."""
 
@@ -163,6 +167,21 @@ class AdviceScale(TypedDict):
 
     supported: bool
     """Whether the traces support this number of ranks."""
+
+
+class AlonePart(TypedDict):
+    """Detours without an interval, of one class."""
+
+    # In addition: class, which Python keeps for itself.
+
+    by_chance: NotRequired[float | None]
+    """Number of detours that chance would put into the class: about that many of them are blamed falsely.
+
+    Absent if chance does not apply.
+    """
+
+    left: ShowLeftOver
+    """Their unattributed time."""
 
 
 class Band(TypedDict):
@@ -3646,6 +3665,9 @@ class Unattributed(TypedDict):
 
     hypotheses: list[Hypothesis]
     """Possible causes, each with the figure that supports it. None is proved."""
+
+    parts: list[AlonePart]
+    """What is known of the detours that hold none, by class; empty if nothing is."""
 
     total_ns: int
     """All unattributed time."""

@@ -70,7 +70,7 @@ pub struct CpuOverview {
     #[column(minor)]
     pub resolution_ns: Option<f64>,
     /// The mean frequency while it was measured, in percent of the time-stamp counter's; absent where the processor does not count it.
-    #[column(title = "frequency %", precision = 1, minor)]
+    #[column(title = "frequency %", precision = 1, minor, filled)]
     pub frequency_percent: Option<f64>,
     /// Number of detours.
     #[column]

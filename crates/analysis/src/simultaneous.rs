@@ -71,12 +71,28 @@ impl CpuDetours {
     }
 }
 
-/// Of a recording's detours; `None` if fewer than two CPUs have any.
-pub fn simultaneous(traces: &[Trace]) -> Option<Simultaneous> {
-    from_cpus(&traces.iter().map(CpuDetours::from_trace).collect::<Vec<_>>())
+/// What strikes all CPUs, and when.
+#[derive(Clone, Debug)]
+pub(crate) struct Strikes {
+    pub found: Simultaneous,
+    /// When all CPUs stood still: in order of time, without overlaps.
+    at: Vec<TimeRange>,
 }
 
-pub(crate) fn from_cpus(cpus: &[CpuDetours]) -> Option<Simultaneous> {
+impl Strikes {
+    /// Whether a detour of any of the CPUs is part of one.
+    pub fn hold(&self, detour: TimeRange) -> bool {
+        let next = self.at.partition_point(|strike| strike.end <= detour.start);
+        self.at.get(next).is_some_and(|strike| strike.start < detour.end)
+    }
+}
+
+/// Of a recording's detours; `None` if fewer than two CPUs have any.
+pub fn simultaneous(traces: &[Trace]) -> Option<Simultaneous> {
+    Some(strikes(&traces.iter().map(CpuDetours::from_trace).collect::<Vec<_>>())?.found)
+}
+
+pub(crate) fn strikes(cpus: &[CpuDetours]) -> Option<Strikes> {
     let start = cpus.iter().map(|cpu| cpu.span.start).max()?;
     let end = cpus.iter().map(|cpu| cpu.span.end).min()?;
     if cpus.len() < 2 || start >= end || cpus.iter().any(|cpu| cpu.detours.is_empty()) {
@@ -87,8 +103,9 @@ pub(crate) fn from_cpus(cpus: &[CpuDetours]) -> Option<Simultaneous> {
     let detours: Vec<Vec<TimeRange>> =
         cpus.iter().map(|cpu| cpu.detours.iter().filter(within).copied().collect()).collect();
     let found = by_length(&detours);
+    let mut at = Vec::new();
     let mut by_chance = [0u64; u64::BITS as usize];
-    if found.iter().any(|lengths| !lengths.is_empty()) {
+    if found.iter().any(|strikes| !strikes.is_empty()) {
         let counts = (0..SHIFTS).into_par_iter().map(|n| {
             // Each CPU by another multiple, so that no two keep their places towards each other.
             let moved = (0..).zip(&detours).map(|(i, one)| shifted(one, span, (n + 1) * (i + 1) - 1));
@@ -100,8 +117,8 @@ pub(crate) fn from_cpus(cpus: &[CpuDetours]) -> Option<Simultaneous> {
     }
     let mut all =
         Simultaneous { cpus: u32::try_from(cpus.len()).unwrap_or(u32::MAX), ..Simultaneous::default() };
-    for ((power, lengths), by_chance) in (0u32..).zip(&found).zip(by_chance) {
-        let strikes = lengths.len() as u64;
+    for ((power, struck), by_chance) in (0u32..).zip(found).zip(by_chance) {
+        let strikes = struck.len() as u64;
         // No strike in all shifts does not prove that chance gives none.
         let by_chance = by_chance as f64 / SHIFTS as f64;
         let mean = by_chance.max(1.0 / SHIFTS as f64);
@@ -110,20 +127,23 @@ pub(crate) fn from_cpus(cpus: &[CpuDetours]) -> Option<Simultaneous> {
         {
             continue;
         }
-        let total_ns = lengths.iter().sum();
+        let total_ns = struck.iter().map(|strike| strike.length()).sum();
         all.strikes += strikes;
         all.total_ns += total_ns;
-        all.longest_ns = all.longest_ns.max(lengths.iter().copied().max().unwrap_or(0));
+        let longest = struck.iter().map(|strike| strike.length()).max();
+        all.longest_ns = all.longest_ns.max(longest.unwrap_or(0));
         all.by_chance += by_chance;
         let from_ns = 1u64 << power;
         all.bands.push(Band { from_ns, below_ns: from_ns.saturating_mul(2), strikes, by_chance, total_ns });
+        at.extend(struck);
     }
-    Some(all)
+    at.sort_unstable();
+    Some(Strikes { found: all, at })
 }
 
-/// The lengths of the strikes by their power of two. A strike is a detour on each CPU, of which all share at least half of the time that any
+/// The strikes, by the power of two of their length. A strike is a detour on each CPU, of which all share at least half of the time that any
 /// of them takes.
-fn by_length(cpus: &[Vec<TimeRange>]) -> Vec<Vec<u64>> {
+fn by_length(cpus: &[Vec<TimeRange>]) -> Vec<Vec<TimeRange>> {
     let mut bands = vec![Vec::new(); u64::BITS as usize];
     let mut firsts = vec![0; cpus.len()];
     for one in &cpus[0] {
@@ -142,7 +162,7 @@ fn by_length(cpus: &[Vec<TimeRange>]) -> Vec<Vec<u64>> {
         }
         let length = common.end.saturating_sub(common.start);
         if length > 0 && 2 * length >= whole.length() {
-            bands[length.ilog2() as usize].push(length);
+            bands[length.ilog2() as usize].push(common);
         }
     }
     bands
@@ -197,7 +217,7 @@ mod tests {
             let cpus: Vec<CpuDetours> =
                 (0..2).map(|i| cpu(&[random(10 * seed + i, per_s, length)])).collect();
             let all = cpus[0].detours.len() as u64;
-            let found = from_cpus(&cpus).unwrap();
+            let found = strikes(&cpus).unwrap().found;
             assert!(100 * found.strikes <= all, "{} of {all}: {found:?}", found.strikes);
         }
     }
@@ -217,7 +237,8 @@ mod tests {
             };
             let all: Vec<CpuDetours> =
                 (0..cpus).map(|i| cpu(&[stopped(i), random(i, 20, 200_000)])).collect();
-            let found = from_cpus(&all).unwrap();
+            let Strikes { found, at } = strikes(&all).unwrap();
+            assert!(at.len() as u64 == found.strikes && at.is_sorted_by(|a, b| a.end <= b.start));
             assert_eq!(u64::from(found.cpus), cpus);
             assert!(found.strikes >= 380 && found.strikes <= 404, "{found:?}");
             assert!(
@@ -235,9 +256,9 @@ mod tests {
             span: Span { start: Nanos::from_secs(30), end: Nanos::from_secs(40) },
             ..noisy.clone()
         };
-        assert_eq!(from_cpus(&[]), None);
-        assert_eq!(from_cpus(std::slice::from_ref(&noisy)), None);
-        assert_eq!(from_cpus(&[noisy.clone(), quiet]), None);
-        assert_eq!(from_cpus(&[noisy, later]), None);
+        assert!(strikes(&[]).is_none());
+        assert!(strikes(std::slice::from_ref(&noisy)).is_none());
+        assert!(strikes(&[noisy.clone(), quiet]).is_none());
+        assert!(strikes(&[noisy, later]).is_none());
     }
 }

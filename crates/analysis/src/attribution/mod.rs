@@ -15,9 +15,11 @@ pub(crate) mod fixture;
 mod groups;
 mod join;
 mod kind;
+mod left_over;
 mod proximity;
 mod rows;
 mod segments;
+mod split;
 pub(crate) mod steal;
 #[cfg(test)]
 mod tests;
@@ -35,7 +37,9 @@ pub use document::{
 pub use figures::Figures;
 pub use groups::Named;
 pub use kind::{Kind, UNATTRIBUTED, family};
-pub use unattributed::{Hypothesis, LeftOver, LeftOverRow, Suspect, Unattributed};
+pub use left_over::{LeftOver, LeftOverRow};
+pub use split::{AloneClass, AlonePart};
+pub use unattributed::{Hypothesis, Suspect, Unattributed};
 
 pub(crate) use kind::Kinds;
 pub(crate) use segments::AttributedSegment;

@@ -44,6 +44,11 @@ fn nearest(detours: &[TimeRange], busy: &[TimeRange], which: Side) -> impl Itera
     })
 }
 
+/// Whether a detour has a neighbour on that side.
+pub(super) fn is_near(detour: TimeRange, busy: &[TimeRange], which: Side) -> bool {
+    nearest(&[detour], busy, which).next().is_some()
+}
+
 /// Number of `detours` that have a neighbour on that side.
 pub(super) fn count(detours: &[TimeRange], busy: &[TimeRange], which: Side) -> u64 {
     nearest(detours, busy, which).count() as u64

@@ -29,6 +29,12 @@ pub(crate) fn windows(intervals: &[Interval]) -> Vec<(TimeRange, u64)> {
     windows
 }
 
+/// Whether one of these windows holds an instant.
+pub(crate) fn holds(windows: &[TimeRange], at: u64) -> bool {
+    let before = windows.partition_point(|window| window.end <= at);
+    windows.get(before).is_some_and(|window| window.start <= at)
+}
+
 /// Attributes stolen time to the detours of its windows. `reaches` holds the range in which each of `blames` may lie.
 pub(super) fn distribute(blames: &mut [Blame], reaches: &[TimeRange], intervals: &[Interval]) {
     let mut first = 0;

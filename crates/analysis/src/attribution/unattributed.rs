@@ -1,20 +1,20 @@
 //! Time that is not attributed: its statistics, and hypotheses about its cause.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use quell_recording::columns::{Columns, describe};
 use quell_recording::{Cpu, CpuFacts, Nanos, Recording, Trace, Warning};
 use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::Side;
-use super::blame::Blame;
 use super::figures::percent;
+use super::left_over::LeftOver;
+use super::split::{self, AlonePart, Evidence, is_alone, split};
 use super::{proximity, steal};
 use crate::periods::periods;
-use crate::simultaneous::{self, CpuDetours};
-use crate::stats::{Durations, Summary};
+use crate::simultaneous::{Simultaneous, Strikes};
+use crate::stats::Durations;
 use crate::time_range::{SHIFTS, TimeRange, shifted};
 
 /// Unattributed time. There are two kinds, with different causes.
@@ -31,43 +31,10 @@ pub struct Unattributed {
     pub around_known: LeftOver,
     /// The unattributed time of each detour that holds none.
     pub alone: LeftOver,
+    /// What is known of the detours that hold none, by class; empty if nothing is.
+    pub parts: Vec<AlonePart>,
     /// Possible causes, each with the figure that supports it. None is proved.
     pub hypotheses: Vec<Hypothesis>,
-}
-
-/// A table row: one kind of unattributed time.
-#[derive(Debug, Columns)]
-pub struct LeftOverRow<'a> {
-    /// The kind of detour that it lies in.
-    #[column(title = "unattributed")]
-    pub what: &'static str,
-    /// Its statistics.
-    #[column(flatten)]
-    pub left: &'a LeftOver,
-}
-
-/// Statistics of unattributed time, over the detours that have any.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema, Columns)]
-#[schemars(transform = describe::<Self>)]
-pub struct LeftOver {
-    /// Number of detours.
-    #[column(title = "detours")]
-    pub count: u64,
-    /// Sum of the times.
-    #[column(title = "total", zero)]
-    pub total_ns: u64,
-    /// The shortest time; zero if there is none, like all that follow.
-    #[column(title = "min", zero)]
-    pub min_ns: u64,
-    /// The median time.
-    #[column(title = "median", zero)]
-    pub median_ns: u64,
-    /// 90th percentile.
-    #[column(title = "p90", zero)]
-    pub p90_ns: u64,
-    /// The longest time.
-    #[column(title = "max", zero)]
-    pub max_ns: u64,
 }
 
 /// A possible cause of unattributed time.
@@ -121,32 +88,16 @@ pub(super) fn unattributed(recording: &Recording, sides: &[Side]) -> Unattribute
         Durations::new(left.filter(|&ns| ns > 0).collect())
     };
     let (around, alone) = (of(true), of(false));
+    let evidence = Evidence::from_sides(sides);
     Unattributed {
         total_ns: around.total().saturating_add(alone.total()),
         around_known_ns: around.total(),
         alone_ns: alone.total(),
         around_known: LeftOver::from_summary(around.summary()),
         alone: LeftOver::from_summary(alone.summary()),
-        hypotheses: hypotheses(recording, sides, &around, &alone),
+        parts: split(&recording.manifest, sides, &evidence),
+        hypotheses: hypotheses(recording, sides, &around, &alone, evidence.strikes.as_ref()),
     }
-}
-
-impl LeftOver {
-    fn from_summary(s: Summary) -> Self {
-        Self {
-            count: s.count,
-            total_ns: s.total_ns,
-            min_ns: s.min_ns,
-            median_ns: s.p50_ns,
-            p90_ns: s.p90_ns,
-            max_ns: s.max_ns,
-        }
-    }
-}
-
-/// Whether a detour holds no interval.
-fn is_alone(blame: &Blame) -> bool {
-    !blame.met && blame.left_ns > 0
 }
 
 fn hypotheses(
@@ -154,6 +105,7 @@ fn hypotheses(
     sides: &[Side],
     around: &Durations,
     alone: &Durations,
+    strikes: Option<&Strikes>,
 ) -> Vec<Hypothesis> {
     if around.is_empty() && alone.is_empty() {
         return Vec::new();
@@ -162,8 +114,9 @@ fn hypotheses(
     all.extend(entry_and_exit(around, alone));
     if !alone.is_empty() {
         all.extend(stolen(sides));
-        all.extend(near_known(sides));
-        all.extend(whole_machine(recording, sides, alone));
+        let near = |which| near_known(sides, which);
+        all.extend([proximity::Side::After, proximity::Side::Before].into_iter().filter_map(near));
+        all.extend(strikes.map(|strikes| whole_machine(recording, &strikes.found, alone)));
         all.extend(periodic(sides));
         all.extend(throttled(recording, sides, alone));
         all.extend(near_resolution(recording, sides, alone));
@@ -215,9 +168,7 @@ fn stolen(sides: &[Side]) -> Option<Hypothesis> {
         watched += side.span.length().as_nanos();
         let windows: Vec<TimeRange> = windows.into_iter().map(|(window, _)| window).collect();
         for blame in side.joined.blames.iter().filter(|blame| is_alone(blame)) {
-            let at = blame.detour.start.as_nanos();
-            let before = windows.partition_point(|window| window.end <= at);
-            let within = windows.get(before).is_some_and(|window| window.start <= at);
+            let within = steal::holds(&windows, blame.detour.start.as_nanos());
             all = all.saturating_add(blame.left_ns);
             inside = inside.saturating_add(if within { blame.left_ns } else { 0 });
         }
@@ -232,21 +183,13 @@ fn stolen(sides: &[Side]) -> Option<Hypothesis> {
 }
 
 /// Detours that come just after, or just before, known work more often than by chance.
-fn near_known(sides: &[Side]) -> Vec<Hypothesis> {
-    [proximity::Side::After, proximity::Side::Before]
-        .into_iter()
-        .filter_map(|which| near_one(sides, which))
-        .collect()
-}
-
-fn near_one(sides: &[Side], which: proximity::Side) -> Option<Hypothesis> {
+fn near_known(sides: &[Side], which: proximity::Side) -> Option<Hypothesis> {
     let mut hits = 0;
     let mut all = 0;
     let mut by_chance = [0u64; SHIFTS as usize];
     let mut whose = std::collections::BTreeMap::new();
     for side in sides {
-        let alone = side.joined.blames.iter().filter(|blame| is_alone(blame));
-        let alone: Vec<TimeRange> = alone.map(|blame| TimeRange::from_detour(&blame.detour)).collect();
+        let alone = split::alone(side).detours;
         all += alone.len() as u64;
         hits += proximity::count(&alone, &side.joined.busy, which);
         for (n, count) in (0..SHIFTS).zip(&mut by_chance) {
@@ -272,12 +215,7 @@ fn near_one(sides: &[Side], which: proximity::Side) -> Option<Hypothesis> {
 }
 
 /// Detours without an interval that strike all CPUs at the same time, more often than by chance.
-fn whole_machine(recording: &Recording, sides: &[Side], alone: &Durations) -> Option<Hypothesis> {
-    let alone_on = |side: &Side| {
-        let alone = side.joined.blames.iter().filter(|blame| is_alone(blame)).map(|blame| blame.detour);
-        CpuDetours { span: side.span, detours: alone.map(|one| TimeRange::from_detour(&one)).collect() }
-    };
-    let found = simultaneous::from_cpus(&sides.iter().map(alone_on).collect::<Vec<_>>())?;
+fn whole_machine(recording: &Recording, found: &Simultaneous, alone: &Durations) -> Hypothesis {
     let of_all = |strikes: f64| 100.0 * strikes * f64::from(found.cpus) / alone.len() as f64;
     let says = format!(
         "{} times all {} CPUs have such a detour at the same time, for {} in all and up to {} ({:.1} times by chance): the whole machine may have \
@@ -292,7 +230,7 @@ fn whole_machine(recording: &Recording, sides: &[Side], alone: &Durations) -> Op
     );
     let chance = Some(of_all(found.by_chance));
     let hypothesis = hypothesis(Suspect::WholeMachine, of_all(found.strikes as f64), says);
-    (found.strikes > 0).then_some(Hypothesis { chance_percent: chance, ..hypothesis })
+    Hypothesis { chance_percent: chance, ..hypothesis }
 }
 
 /// Trains among the detours without an interval: the strongest of each CPU, at most three.
@@ -326,11 +264,7 @@ fn throttled(recording: &Recording, sides: &[Side], alone: &Durations) -> Option
     let slowed: BTreeSet<Cpu> =
         recording.manifest.cpus.iter().filter(slowed).map(|facts| facts.cpu).collect();
     let of = |side: &&Side| slowed.contains(&side.cpu);
-    let on_them: usize = sides
-        .iter()
-        .filter(of)
-        .map(|side| side.joined.blames.iter().filter(|one| is_alone(one)).count())
-        .sum();
+    let on_them: usize = sides.iter().filter(of).map(|side| split::alone(side).detours.len()).sum();
     let throttling = recording
         .manifest
         .cpus
@@ -349,12 +283,10 @@ fn throttled(recording: &Recording, sides: &[Side], alone: &Durations) -> Option
 
 /// Detours of less than twice the probe's resolution or threshold, whichever is larger.
 fn near_resolution(recording: &Recording, sides: &[Side], alone: &Durations) -> Option<Hypothesis> {
-    let manifest = &recording.manifest;
+    let limit_ns = split::near_resolution_ns(&recording.manifest);
     let (mut short, mut short_ns) = (0u64, 0u64);
-    let facts: BTreeMap<Cpu, &CpuFacts> = manifest.cpus.iter().map(|facts| (facts.cpu, facts)).collect();
     for side in sides {
-        let facts = facts.get(&side.cpu)?;
-        let limit = 2.0 * facts.resolution_ns?.max(manifest.threshold_ns.unwrap_or(0.0));
+        let limit = limit_ns(side.cpu)?;
         let of = side.joined.blames.iter().filter(|blame| is_alone(blame)).map(|blame| blame.left_ns);
         for ns in of.filter(|&ns| (ns as f64) < limit) {
             short += 1;

@@ -248,9 +248,13 @@ fn unattributed(explained: Option<&Explained>) -> String {
     let Some(left) = explained.map(|one| &one.unattributed).filter(|left| left.total_ns > 0) else {
         return String::new();
     };
-    let known = LeftOverRow { what: "around known intervals", left: &left.around_known };
-    let alone = LeftOverRow { what: "without any interval", left: &left.alone };
-    let mut text = format!("\n{}", rows([&known, &alone]));
+    let row = |what, left, by_chance| LeftOverRow { what, left, by_chance };
+    let mut table = vec![
+        row("around known intervals", &left.around_known, None),
+        row("without any interval", &left.alone, None),
+    ];
+    table.extend(left.parts.iter().map(|part| row(part.class.words(), &part.left, part.by_chance)));
+    let mut text = format!("\n{}", rows(&table));
     if !left.hypotheses.is_empty() {
         text += "Possible causes (hypotheses, none is proven)\n";
     }

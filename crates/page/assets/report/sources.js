@@ -195,6 +195,15 @@ function taskTable(rows) {
     return rows.length === 0 ? null : rowTable("tasks", "Tasks that ran instead of the program.", rows);
 }
 
+/** What is known of detours without an interval. */
+const ALONE = {
+    all_cpus: "– on all CPUs at once",
+    stolen: "– while time was stolen",
+    near_known: "– close to known work",
+    near_resolution: "– close to the resolution",
+    rest: "– the rest",
+};
+
 function leftOverSection(left) {
     if (left === null || !(left.total_ns > 0)) {
         return null;
@@ -202,6 +211,11 @@ function leftOverSection(left) {
     const rows = [
         { what: "Around known work of the kernel", ...record(left.around_known) },
         { what: "Without any interval", ...record(left.alone) },
+        ...records(left.parts).map((part) => ({
+            what: ALONE[part.class],
+            ...record(part.left),
+            by_chance: part.by_chance,
+        })),
     ];
     const says = records(left.hypotheses).map((one) => element("li", {}, clean(one.says)));
     return section(
