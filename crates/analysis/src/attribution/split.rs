@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use quell_recording::{Cpu, CpuFacts, Manifest};
+use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -66,8 +67,20 @@ const RARE: f64 = 1e-4;
 pub(super) struct Evidence {
     pub strikes: Option<Strikes>,
     stolen: Option<Bands>,
-    after_known: Option<Bands>,
-    before_known: Option<Bands>,
+    pub near: [Near; 2],
+}
+
+/// Number of detours of each length.
+type Lengths = [u64; BANDS];
+
+/// Detours on one side of known work.
+#[derive(Debug)]
+pub(super) struct Near {
+    pub which: proximity::Side,
+    found: Lengths,
+    /// With the known work moved around the span.
+    by_shift: Vec<Lengths>,
+    bands: Option<Bands>,
 }
 
 /// The lengths of which a class has detours. Each doubling of length stands for itself, because short detours are many and long ones few.
@@ -84,14 +97,13 @@ impl Evidence {
         Self {
             strikes: strikes.filter(|strikes| strikes.found.strikes > 0),
             stolen: stolen(sides),
-            after_known: near(sides, proximity::Side::After),
-            before_known: near(sides, proximity::Side::Before),
+            near: [proximity::Side::After, proximity::Side::Before].map(|which| Near::new(sides, which)),
         }
     }
 }
 
 impl Bands {
-    fn choose(found: [u64; BANDS], by_chance: [f64; BANDS]) -> Option<Self> {
+    fn choose(found: &Lengths, by_chance: &[f64; BANDS]) -> Option<Self> {
         let is_more = |(found, by_chance): (u64, f64)| {
             // No detour in all shifts does not prove that chance gives none.
             let mean = by_chance.max(1.0 / SHIFTS as f64);
@@ -112,7 +124,7 @@ fn band(detour: TimeRange) -> usize {
     detour.length().max(1).ilog2() as usize
 }
 
-fn by_length<'a>(detours: impl IntoIterator<Item = &'a TimeRange>) -> [u64; BANDS] {
+fn by_length<'a>(detours: impl IntoIterator<Item = &'a TimeRange>) -> Lengths {
     let mut counts = [0; BANDS];
     detours.into_iter().for_each(|detour| counts[band(*detour)] += 1);
     counts
@@ -133,28 +145,45 @@ fn stolen(sides: &[Side]) -> Option<Bands> {
             by_chance[band] += share * all[band] as f64;
         }
     }
-    Bands::choose(found, by_chance)
+    Bands::choose(&found, &by_chance)
 }
 
 fn steal_windows(side: &Side) -> Vec<TimeRange> {
     steal::windows(side.intervals).into_iter().map(|(window, _)| window).collect()
 }
 
-/// Detours on this side of known work.
-fn near(sides: &[Side], which: proximity::Side) -> Option<Bands> {
-    let (mut found, mut by_chance) = ([0; BANDS], [0.0; BANDS]);
-    for side in sides {
-        let alone = alone(side).detours;
-        let add = |busy: &[TimeRange]| {
-            by_length(alone.iter().filter(|detour| proximity::is_near(**detour, busy, which)))
-        };
-        found.iter_mut().zip(add(&side.joined.busy)).for_each(|(sum, one)| *sum += one);
-        for n in 0..SHIFTS {
-            let shifted = add(&shifted(&side.joined.busy, side.span, n));
-            by_chance.iter_mut().zip(shifted).for_each(|(sum, one)| *sum += one as f64 / SHIFTS as f64);
+impl Near {
+    fn new(sides: &[Side], which: proximity::Side) -> Self {
+        let mut found = [0; BANDS];
+        let mut by_shift = vec![[0; BANDS]; SHIFTS as usize];
+        for side in sides {
+            let alone = alone(side).detours;
+            let count = |busy: &[TimeRange]| {
+                by_length(alone.iter().filter(|detour| proximity::is_near(**detour, busy, which)))
+            };
+            add(&mut found, count(&side.joined.busy));
+            let shifts =
+                (0..SHIFTS).into_par_iter().map(|n| count(&shifted(&side.joined.busy, side.span, n)));
+            by_shift.iter_mut().zip(shifts.collect::<Vec<_>>()).for_each(|(sum, one)| add(sum, one));
         }
+        let chance = |band| by_shift.iter().map(|shift| shift[band]).sum::<u64>() as f64 / SHIFTS as f64;
+        let bands = Bands::choose(&found, &std::array::from_fn(chance));
+        Self { which, found, by_shift, bands }
     }
-    Bands::choose(found, by_chance)
+
+    /// The number of detours, of any length.
+    pub fn count(&self) -> u64 {
+        self.found.iter().sum()
+    }
+
+    /// The number by chance: one for each shift.
+    pub fn by_chance(&self) -> impl Iterator<Item = u64> {
+        self.by_shift.iter().map(|shift| shift.iter().sum())
+    }
+}
+
+fn add(sum: &mut Lengths, one: Lengths) {
+    sum.iter_mut().zip(one).for_each(|(sum, one)| *sum += one);
 }
 
 /// Whether a detour holds no interval.
@@ -182,16 +211,19 @@ pub(super) fn split(manifest: &Manifest, sides: &[Side], evidence: &Evidence) ->
     for side in sides {
         let windows = steal_windows(side);
         let limit = near_resolution_ns(side.cpu).unwrap_or(0.0);
-        let is_near = |detour, which| proximity::is_near(detour, &side.joined.busy, which);
+        let is_near = |detour| {
+            let near = |one: &Near| {
+                has(&one.bands, detour) && proximity::is_near(detour, &side.joined.busy, one.which)
+            };
+            evidence.near.iter().any(near)
+        };
         for blame in side.joined.blames.iter().filter(|blame| is_alone(blame)) {
             let detour = TimeRange::from_detour(&blame.detour);
             let class = if evidence.strikes.as_ref().is_some_and(|strikes| strikes.hold(detour)) {
                 AloneClass::AllCpus
             } else if has(&evidence.stolen, detour) && steal::holds(&windows, detour.start) {
                 AloneClass::Stolen
-            } else if has(&evidence.after_known, detour) && is_near(detour, proximity::Side::After)
-                || has(&evidence.before_known, detour) && is_near(detour, proximity::Side::Before)
-            {
+            } else if is_near(detour) {
                 AloneClass::NearKnown
             } else if (blame.left_ns as f64) < limit {
                 AloneClass::NearResolution
@@ -211,8 +243,7 @@ pub(super) fn split(manifest: &Manifest, sides: &[Side], evidence: &Evidence) ->
         }
         AloneClass::Stolen => evidence.stolen.as_ref().map(|bands| bands.by_chance),
         AloneClass::NearKnown => {
-            let sides = [&evidence.after_known, &evidence.before_known];
-            Some(sides.into_iter().flatten().map(|bands| bands.by_chance).sum())
+            Some(evidence.near.iter().filter_map(|one| Some(one.bands.as_ref()?.by_chance)).sum())
         }
         AloneClass::NearResolution | AloneClass::Rest => None,
     };

@@ -10,12 +10,12 @@ use serde::Serialize;
 use super::Side;
 use super::figures::percent;
 use super::left_over::LeftOver;
-use super::split::{self, AlonePart, Evidence, is_alone, split};
+use super::split::{self, AlonePart, Evidence, Near, is_alone, split};
 use super::{proximity, steal};
 use crate::periods::periods;
-use crate::simultaneous::{Simultaneous, Strikes};
+use crate::simultaneous::Simultaneous;
 use crate::stats::Durations;
-use crate::time_range::{SHIFTS, TimeRange, shifted};
+use crate::time_range::{SHIFTS, TimeRange};
 
 /// Unattributed time. There are two kinds, with different causes.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -96,7 +96,7 @@ pub(super) fn unattributed(recording: &Recording, sides: &[Side]) -> Unattribute
         around_known: LeftOver::from_summary(around.summary()),
         alone: LeftOver::from_summary(alone.summary()),
         parts: split(&recording.manifest, sides, &evidence),
-        hypotheses: hypotheses(recording, sides, &around, &alone, evidence.strikes.as_ref()),
+        hypotheses: hypotheses(recording, sides, &around, &alone, &evidence),
     }
 }
 
@@ -105,7 +105,7 @@ fn hypotheses(
     sides: &[Side],
     around: &Durations,
     alone: &Durations,
-    strikes: Option<&Strikes>,
+    evidence: &Evidence,
 ) -> Vec<Hypothesis> {
     if around.is_empty() && alone.is_empty() {
         return Vec::new();
@@ -114,9 +114,8 @@ fn hypotheses(
     all.extend(entry_and_exit(around, alone));
     if !alone.is_empty() {
         all.extend(stolen(sides));
-        let near = |which| near_known(sides, which);
-        all.extend([proximity::Side::After, proximity::Side::Before].into_iter().filter_map(near));
-        all.extend(strikes.map(|strikes| whole_machine(recording, &strikes.found, alone)));
+        all.extend(evidence.near.iter().filter_map(|near| near_known(sides, near, alone)));
+        all.extend(evidence.strikes.as_ref().map(|strikes| whole_machine(recording, &strikes.found, alone)));
         all.extend(periodic(sides));
         all.extend(throttled(recording, sides, alone));
         all.extend(near_resolution(recording, sides, alone));
@@ -183,31 +182,23 @@ fn stolen(sides: &[Side]) -> Option<Hypothesis> {
 }
 
 /// Detours that come just after, or just before, known work more often than by chance.
-fn near_known(sides: &[Side], which: proximity::Side) -> Option<Hypothesis> {
-    let mut hits = 0;
-    let mut all = 0;
-    let mut by_chance = [0u64; SHIFTS as usize];
+fn near_known(sides: &[Side], near: &Near, alone: &Durations) -> Option<Hypothesis> {
+    let (hits, all) = (near.count(), alone.len() as u64);
     let mut whose = std::collections::BTreeMap::new();
     for side in sides {
-        let alone = split::alone(side).detours;
-        all += alone.len() as u64;
-        hits += proximity::count(&alone, &side.joined.busy, which);
-        for (n, count) in (0..SHIFTS).zip(&mut by_chance) {
-            *count += proximity::count(&alone, &shifted(&side.joined.busy, side.span, n), which);
-        }
-        for segment in proximity::neighbours(&alone, &side.joined.segments, which) {
+        for segment in proximity::neighbours(&split::alone(side).detours, &side.joined.segments, near.which) {
             *whose.entry(&side.intervals[segment].source).or_insert(0u64) += 1;
         }
     }
     let share = percent(hits, all)?;
-    let chance = percent(by_chance.iter().sum(), SHIFTS * all)?;
-    let beyond = hits > by_chance.into_iter().max().unwrap_or(0);
+    let chance = percent(near.by_chance().sum(), SHIFTS * all)?;
+    let beyond = hits > near.by_chance().max().unwrap_or(0);
     let (source, most) = whose.into_iter().max_by_key(|(_, count)| *count)?;
     let says = format!(
         "{share:.0} % of these detours come within {} {} known work of the kernel, {chance:.0} % would by chance; most \
          often it is `{source}` ({most} times): they may belong to it",
         Nanos::from_nanos(proximity::REACH_NS),
-        which.word(),
+        near.which.word(),
     );
     let found = hypothesis(Suspect::NearKnown, share, says);
     (hits >= proximity::FEWEST && beyond && share >= 1.5 * chance)
