@@ -1,7 +1,7 @@
 //! cgroups as folders, and their files: the kernel creates the files on a machine, quell itself in a copy.
 
 use std::fs::{self, DirBuilder, OpenOptions};
-use std::io::{self, Write as _};
+use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::time::Duration;
 
@@ -50,14 +50,12 @@ pub fn put(root: &Root, path: &str, value: &str) -> Result<(), PlaceError> {
         if root.is_system() {
             return root.write(path, value);
         }
-        let mut file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o644)
-            .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC)
-            .open(root.spot(path)?)?;
-        file.write_all(format!("{value}\n").as_bytes())
+        if !root.has(path) {
+            let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC;
+            let mut options = OpenOptions::new();
+            options.write(true).create_new(true).mode(0o644).custom_flags(flags).open(root.spot(path)?)?;
+        }
+        root.write(path, &format!("{value}\n"))
     };
     put().map_err(|e| PlaceError::from_io(&e, value))
 }
