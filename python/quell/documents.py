@@ -3389,7 +3389,7 @@ class ThresholdsDifferWarning(TypedDict):
 
 
 class ThrottledWarning(TypedDict):
-    """The processor slowed CPUs because of heat or power."""
+    """The processor slowed CPUs because of heat."""
 
     code: Literal["throttled"]
 

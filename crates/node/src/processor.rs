@@ -1,4 +1,4 @@
-//! What the processor itself counts: interrupts that no kernel sees, its frequency, and how often heat or power slowed it.
+//! What the processor itself counts: interrupts that no kernel sees, its frequency, and how often heat slowed it.
 //!
 //! All of it is read before the probes measure, and after: reading interrupts their CPUs.
 
@@ -16,7 +16,7 @@ pub(crate) struct Counters {
     /// APERF and MPERF: cycles at the actual frequency and at the time-stamp counter's, both while the CPU does not sleep (Intel 64 and IA-32
     /// Architectures Software Developer's Manual, volume 3, section 15.2).
     cycles: Option<[Counter; 2]>,
-    throttling: Option<Throttling>,
+    throttled: Throttled,
 }
 
 impl Counters {
@@ -25,7 +25,7 @@ impl Counters {
         let smis = if is_virtual { None } else { register(cpu, MsrId::SMI) };
         let cycles =
             register(cpu, MsrId::APERF).and_then(|actual| Some([actual, register(cpu, MsrId::MPERF)?]));
-        Self { cpu, smis, cycles, throttling: throttling(&folder(cpu)) }
+        Self { cpu, smis, cycles, throttled: Throttled::read(&folder(cpu)) }
     }
 
     /// Writes what was counted since then.
@@ -35,11 +35,7 @@ impl Counters {
             let (actual, fixed) = (actual.read().ok()?, fixed.read().ok()?);
             (fixed > 0).then(|| 100.0 * actual as f64 / fixed as f64)
         });
-        let now = self.throttling.and_then(|before| Some((before, throttling(&folder(self.cpu))?)));
-        facts.throttling = now.map(|(before, after)| Throttling {
-            times: after.times.saturating_sub(before.times),
-            total_ns: after.total_ns.saturating_sub(before.total_ns),
-        });
+        facts.throttling = Throttled::read(&folder(self.cpu)).since(&self.throttled);
     }
 }
 
@@ -54,16 +50,31 @@ fn folder(cpu: Cpu) -> std::path::PathBuf {
     format!("/sys/devices/system/cpu/cpu{cpu}/thermal_throttle").into()
 }
 
-/// How often the core or its package was slowed since boot, and for how long; both at once count once (Documentation/admin-guide/pm/intel_pstate
-/// and Documentation/ABI/testing/sysfs-devices-system-cpu, from Linux 5.5 with times).
-fn throttling(folder: &Path) -> Option<Throttling> {
-    let number = |file: &str| fs_err::read_to_string(folder.join(file)).ok()?.trim().parse::<u64>().ok();
-    let of_both = |what: &str| {
-        let both = ["core", "package"].map(|whose| number(&format!("{whose}_throttle_{what}")));
-        both.into_iter().flatten().max()
-    };
-    let total_ns = Nanos::from_nanos(of_both("total_time_ms").unwrap_or(0).saturating_mul(1_000_000));
-    Some(Throttling { times: of_both("count")?, total_ns })
+/// The kernel's counts of a CPU since boot, for its core and its package: how often it was too hot, and for how many ms. The count grows when
+/// that begins, and the time when it ends (Documentation/admin-guide/thermal/intel_thermal_throttle.rst).
+#[derive(Debug)]
+struct Throttled {
+    times: [Option<u64>; 2],
+    total_ms: [Option<u64>; 2],
+}
+
+impl Throttled {
+    fn read(folder: &Path) -> Self {
+        let number = |file: &str| fs_err::read_to_string(folder.join(file)).ok()?.trim().parse().ok();
+        let both = |what: &str| ["core", "package"].map(|whose| number(&format!("{whose}_throttle_{what}")));
+        Self { times: both("count"), total_ms: both("total_time_ms") }
+    }
+
+    /// What was added; the core and its package count the same heat.
+    fn since(&self, before: &Self) -> Option<Throttling> {
+        let added = |now: [Option<u64>; 2], before: [Option<u64>; 2]| {
+            let pairs = now.into_iter().zip(before);
+            pairs.filter_map(|(now, before)| Some(now?.saturating_sub(before?))).max()
+        };
+        let total_ms = added(self.total_ms, before.total_ms).unwrap_or(0);
+        let total_ns = Nanos::from_nanos(total_ms.saturating_mul(1_000_000));
+        Some(Throttling { times: added(self.times, before.times)?, total_ns })
+    }
 }
 
 #[cfg(test)]
@@ -74,18 +85,23 @@ mod tests {
     #[test]
     fn the_core_and_its_package_are_read() {
         let folder = tempfile::tempdir().unwrap();
-        assert_eq!(throttling(folder.path()), None);
         let put = |file: &str, text: &str| fs_err::write(folder.path().join(file), text).unwrap();
+        let read = || Throttled::read(folder.path());
+        assert_eq!(read().since(&read()), None);
         put("core_throttle_count", "3\n");
         put("package_throttle_count", "5\n");
-        assert_eq!(throttling(folder.path()), Some(Throttling { times: 5, total_ns: Nanos::ZERO }));
+        let before = read();
+        put("core_throttle_count", "7\n");
+        let added = |times, ms: u64| Some(Throttling { times, total_ns: Nanos::from_nanos(ms * 1_000_000) });
+        assert_eq!(read().since(&before), added(4, 0));
         put("core_throttle_total_time_ms", "12\n");
         put("package_throttle_total_time_ms", "7\n");
-        let both = Throttling { times: 5, total_ns: Nanos::from_nanos(12_000_000) };
-        assert_eq!(throttling(folder.path()), Some(both));
+        let before = read();
+        put("package_throttle_total_time_ms", "30\n");
+        assert_eq!(read().since(&before), added(0, 23));
         put("core_throttle_count", "-1\n");
         put("package_throttle_count", "\n");
-        assert_eq!(throttling(folder.path()), None);
+        assert_eq!(read().since(&before), None);
     }
 
     #[cfg(target_arch = "x86_64")]

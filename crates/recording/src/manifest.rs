@@ -203,7 +203,7 @@ pub struct CpuFacts {
     /// counters could not be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub frequency_percent: Option<f64>,
-    /// How the processor slowed this CPU while the probe ran. Absent where the kernel does not count it.
+    /// How heat slowed this CPU while the probe ran. Absent where the kernel does not count it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throttling: Option<Throttling>,
     /// Number of detours or quanta in the tables; known once the recording has ended. It reveals a missing table.
@@ -214,13 +214,20 @@ pub struct CpuFacts {
     pub intervals: Option<u64>,
 }
 
-/// How a processor slowed a CPU, or its package, because of heat or power.
+/// How a processor slowed a CPU, or its package, because of heat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Throttling {
-    /// How often.
+    /// How often that began.
     pub times: u64,
-    /// For how long in all, in steps of a millisecond; zero on kernels that only count.
+    /// For how long in all, in steps of a millisecond, of what had ended; zero on kernels that only count.
     pub total_ns: Nanos,
+}
+
+impl Throttling {
+    /// Whether it slowed the CPU at all.
+    pub fn has_slowed(self) -> bool {
+        self.times > 0 || self.total_ns > Nanos::ZERO
+    }
 }
 
 impl CpuFacts {

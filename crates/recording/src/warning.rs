@@ -77,7 +77,7 @@ pub enum Warning {
         /// The share of each second, in percent.
         percent: f64,
     },
-    /// The processor slowed CPUs because of heat or power.
+    /// The processor slowed CPUs because of heat.
     Throttled {
         /// Number of CPUs.
         cpus: u64,

@@ -138,14 +138,20 @@ fn the_processors_count_of_smis_clears_firmware_or_accuses_it() {
 
 #[test]
 fn a_slowed_processor_is_suspected_where_it_was_slowed() {
-    for (times, suspected) in [(None, false), (Some(0), false), (Some(4), true)] {
+    let slowed = |times, ms: u64| Throttling { times, total_ns: Nanos::from_nanos(ms * 1_000_000) };
+    for (throttling, words) in [
+        (None, None),
+        (Some(slowed(0, 0)), None),
+        (Some(slowed(4, 12)), Some("up to 4 times and for 12ms")),
+        // It began before the recording.
+        (Some(slowed(0, 12)), Some("up to 0 times and for 12ms")),
+    ] {
         let mut made = node();
-        made.manifest.cpus[0].throttling =
-            times.map(|times| Throttling { times, total_ns: Nanos::from_nanos(12_000_000) });
+        made.manifest.cpus[0].throttling = throttling;
         let hypotheses = attribution(&made).explained.unwrap().unattributed.hypotheses;
         let found = hypotheses.iter().find(|one| one.kind == Suspect::Throttling);
-        assert_eq!(found.is_some(), suspected, "{hypotheses:?}");
-        assert!(found.is_none_or(|one| one.says.contains("up to 4 times and for 12ms")), "{found:?}");
+        assert_eq!(found.is_some(), words.is_some(), "{hypotheses:?}");
+        assert!(found.zip(words).is_none_or(|(one, words)| one.says.contains(words)), "{found:?}");
     }
 }
 

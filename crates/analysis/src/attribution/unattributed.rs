@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use quell_recording::{Cpu, CpuFacts, Nanos, Recording, Trace, Warning};
+use quell_recording::{Cpu, CpuFacts, Nanos, Recording, Throttling, Trace, Warning};
 use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -70,7 +70,7 @@ pub enum Suspect {
     WholeMachine,
     /// Something on a timer.
     Periodic,
-    /// A CPU that the processor slowed because of heat or power.
+    /// A CPU that the processor slowed because of heat.
     Throttling,
     /// The memory system, or the probe's own loop, near the probe's resolution.
     NearResolution,
@@ -251,7 +251,7 @@ fn periodic(sides: &[Side]) -> Vec<Hypothesis> {
 
 /// Detours on CPUs that the processor slowed. It counts how often, and not when.
 fn throttled(recording: &Recording, sides: &[Side], alone: &Durations) -> Option<Hypothesis> {
-    let slowed = |facts: &&CpuFacts| facts.throttling.is_some_and(|throttling| throttling.times > 0);
+    let slowed = |facts: &&CpuFacts| facts.throttling.is_some_and(Throttling::has_slowed);
     let slowed: BTreeSet<Cpu> =
         recording.manifest.cpus.iter().filter(slowed).map(|facts| facts.cpu).collect();
     let of = |side: &&Side| slowed.contains(&side.cpu);
@@ -263,7 +263,7 @@ fn throttled(recording: &Recording, sides: &[Side], alone: &Durations) -> Option
         .filter_map(|facts| facts.throttling)
         .max_by_key(|one| (one.total_ns, one.times))?;
     let says = format!(
-        "{on_them} of these detours are on CPUs that the processor slowed because of heat or power, up to {} times and for {}: the change of \
+        "{on_them} of these detours are on CPUs that the processor slowed because of heat, up to {} times and for {}: the change of \
          frequency itself stops a CPU, and slow turns of the loop may count",
         throttling.times, throttling.total_ns,
     );

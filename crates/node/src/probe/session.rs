@@ -223,7 +223,7 @@ fn warnings(manifest: &Manifest, run: &Run, drift_ppm: f64) -> Vec<Warning> {
 
 /// That the processor slowed CPUs, and which of them the most.
 fn slowed(manifest: &Manifest) -> Option<Warning> {
-    let slowed = |facts: &CpuFacts| Some((facts.throttling.filter(|one| one.times > 0)?, facts.cpu));
+    let slowed = |facts: &CpuFacts| Some((facts.throttling.filter(|one| one.has_slowed())?, facts.cpu));
     let slowed: Vec<(Throttling, Cpu)> = manifest.cpus.iter().filter_map(slowed).collect();
     let (most, cpu) = slowed.iter().max_by_key(|(one, _)| (one.total_ns, one.times))?;
     let total_ns = most.total_ns.as_nanos();

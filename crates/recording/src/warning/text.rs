@@ -56,7 +56,7 @@ impl Display for Warning {
                  in the trace"
             ),
             Self::Throttled { cpus, cpu, times, total_ns } => {
-                write!(f, "the processor slowed {cpus} CPUs because of heat or power, CPU {cpu} the most: {times} times")?;
+                write!(f, "the processor slowed {cpus} CPUs because of heat, CPU {cpu} the most: {times} times")?;
                 if *total_ns > 0 {
                     write!(f, ", {} in all", Nanos::from_nanos(*total_ns))?;
                 }
