@@ -80,7 +80,9 @@ impl<'a> Served<'a> {
                 continue;
             };
             let is_ours = write.place.same(&write.old, &ours.value);
-            let by_kernel = ours.disturbed || write.place.has_lost_cpus(&write.old, &ours.value);
+            let by_kernel = ours.disturbed
+                || ours.moved.as_ref() == Some(&write.old)
+                || write.place.has_lost_cpus(&write.old, &ours.value);
             let same_plan = write.place.same(&write.new, &ours.wanted);
             match write.place {
                 // A keeper holds it, which an audit cannot see.
@@ -88,7 +90,10 @@ impl<'a> Served<'a> {
                 _ if ours.foreign => {}
                 // The user has reverted it, or it could not be written.
                 _ if !open.contains(&write.place) => {}
-                _ if by_kernel && same_plan => again.push(write.clone()),
+                _ if by_kernel && same_plan => {
+                    ours.moved = None;
+                    again.push(write.clone());
+                }
                 // The kernel refused it before.
                 _ if is_ours && same_plan => {}
                 // The plan wants another value now, as after a CPU has gone.
@@ -151,21 +156,27 @@ impl<'a> Served<'a> {
         let Some(store) = Store::open_if_there(self.root)? else { return Ok(()) };
         for id in self.transactions.iter().rev() {
             let Some(bytes) = store.read_if_there(id)? else { continue };
-            let mut records = Vec::new();
-            for entry in Transaction::read(id, &bytes).entries.into_iter().filter(|one| one.closed.is_none())
-            {
-                let ours = self.ours.get_mut(&entry.intent.place);
-                let Some(ours) = ours else { continue };
-                if let Some(readback) = ours.moved.take() {
-                    ours.value.clone_from(&readback);
-                    records.push(Record::Took { n: entry.intent.n, readback, group: entry.group_after });
-                }
+            let entries = Transaction::read(id, &bytes).entries;
+            let moved: Vec<_> = entries
+                .into_iter()
+                .filter(|entry| entry.closed.is_none())
+                .filter_map(|entry| Some((self.ours.get(&entry.intent.place)?.moved.clone()?, entry)))
+                .collect();
+            if moved.is_empty() {
+                continue;
             }
-            if !records.is_empty() {
-                let failed = |source| StoreError::Io { path: store.path_of(id), source };
-                let mut journal = Journal::go_on(store.append(id)?, &bytes).map_err(failed)?;
-                records.iter().try_for_each(|record| journal.append(record)).map_err(failed)?;
-                journal.sync().map_err(failed)?;
+            let failed = |source| StoreError::Io { path: store.path_of(id), source };
+            let mut journal = Journal::go_on(store.append(id)?, &bytes).map_err(failed)?;
+            for (readback, entry) in &moved {
+                let (readback, group) = (readback.clone(), entry.group_after.clone());
+                journal.append(&Record::Took { n: entry.intent.n, readback, group }).map_err(failed)?;
+            }
+            journal.sync().map_err(failed)?;
+            // Only now, so that a journal that could not be written is tried again.
+            for (readback, entry) in moved {
+                if let Some(ours) = self.ours.get_mut(&entry.intent.place) {
+                    (ours.value, ours.moved) = (readback, None);
+                }
             }
         }
         Ok(())

@@ -70,6 +70,18 @@ fn a_plan_that_could_not_be_applied_is_tried_again() {
 }
 
 #[test]
+fn a_change_of_the_kernel_stays_its_own_until_the_plan_is_applied() {
+    let (folder, root) = tree(&[(MASK, "f")]);
+    let mut served = disturbed(folder.path(), &root);
+    let wanted = plan(vec![write(MASK, "e", "2")]);
+    served.look(&wanted).unwrap();
+    let look = served.look(&wanted).unwrap();
+    assert!(look.foreign.is_empty(), "{look:?}");
+    apply_due(&mut served, &look.due).unwrap();
+    assert_eq!(ended(&served), ("f".into(), vec![]));
+}
+
+#[test]
 fn what_the_kernel_changed_is_written_again_once_that_succeeds() {
     let (folder, root) = tree(&[(MASK, "f")]);
     let mut served = disturbed(folder.path(), &root);
