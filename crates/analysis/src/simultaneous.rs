@@ -18,6 +18,8 @@ use crate::time_range::{SHIFTS, TimeRange, shifted};
 const MOST_BY_CHANCE: f64 = 0.1;
 /// And if chance gives as many with at most this probability.
 const RARE: f64 = 1e-4;
+/// Number of detours to move, over all shifts: bounds the time that a long recording takes.
+const MOVES: u64 = 1 << 21;
 
 /// What strikes all CPUs of a recording at the same time. quell's own detours are left out.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
@@ -103,10 +105,11 @@ pub(crate) fn strikes(cpus: &[CpuDetours]) -> Option<Strikes> {
     let detours: Vec<Vec<TimeRange>> =
         cpus.iter().map(|cpu| cpu.detours.iter().filter(within).copied().collect()).collect();
     let found = by_length(&detours);
+    let shifts = shifts(&detours);
     let mut at = Vec::new();
     let mut by_chance = [0u64; u64::BITS as usize];
     if found.iter().any(|strikes| !strikes.is_empty()) {
-        let counts = (0..SHIFTS).into_par_iter().map(|n| {
+        let counts = (0..shifts).into_par_iter().map(|n| {
             // Each CPU by another multiple, so that no two keep their places towards each other.
             let moved = (0..).zip(&detours).map(|(i, one)| shifted(one, span, (n + 1) * (i + 1) - 1));
             by_length(&moved.collect::<Vec<_>>()).iter().map(Vec::len).collect()
@@ -120,8 +123,8 @@ pub(crate) fn strikes(cpus: &[CpuDetours]) -> Option<Strikes> {
     for ((power, struck), by_chance) in (0u32..).zip(found).zip(by_chance) {
         let strikes = struck.len() as u64;
         // No strike in all shifts does not prove that chance gives none.
-        let by_chance = by_chance as f64 / SHIFTS as f64;
-        let mean = by_chance.max(1.0 / SHIFTS as f64);
+        let by_chance = by_chance as f64 / shifts as f64;
+        let mean = by_chance.max(1.0 / shifts as f64);
         if by_chance > MOST_BY_CHANCE * strikes as f64
             || poisson_at_least(u32::try_from(strikes).unwrap_or(u32::MAX), mean) > RARE
         {
@@ -139,6 +142,13 @@ pub(crate) fn strikes(cpus: &[CpuDetours]) -> Option<Strikes> {
     }
     at.sort_unstable();
     Some(Strikes { found: all, at })
+}
+
+/// Number of shifts. Periodic detours that take 1 % of the time meet again in about one shift of a hundred: with few shifts, that one would
+/// count as chance in all of them.
+fn shifts(detours: &[Vec<TimeRange>]) -> u64 {
+    let all: u64 = detours.iter().map(|one| one.len() as u64).sum();
+    (MOVES / all.max(1)).clamp(SHIFTS, 8 * SHIFTS)
 }
 
 /// The strikes, by the power of two of their length. A strike is a detour on each CPU, of which all share at least half of the time that any
@@ -245,6 +255,20 @@ mod tests {
                 found.longest_ns <= 300_000 && found.bands.iter().all(|band| band.from_ns > 100_000),
                 "{found:?}"
             );
+        }
+    }
+
+    /// Moved by a multiple of their period, they would meet again: that is no chance.
+    #[test]
+    fn stops_with_a_period_are_found() {
+        for periods in 50..300 {
+            let every = 20_000_000;
+            let start = |n: u64| n * every + every / 2;
+            let stops = (0..periods).map(|n| TimeRange { start: start(n), end: start(n) + every / 100 });
+            let span = Span { start: Nanos::ZERO, end: Nanos::from_nanos(periods * every) };
+            let all = vec![CpuDetours { span, detours: stops.collect() }; 2];
+            let found = strikes(&all).unwrap().found;
+            assert_eq!(found.strikes, periods, "{found:?}");
         }
     }
 

@@ -1,9 +1,9 @@
 //! Ranges of time on one CPU, and how they are moved to see what chance gives.
 
 use quell_recording::{Detour, Interval, Span};
+use quell_sim::Draws;
 
-/// Number of shifts by which the chance match is measured. Multiples of the golden ratio of the span are far from all
-/// simple fractions, so no common period moves ranges back to their original position.
+/// Number of shifts by which the chance match is measured.
 pub(crate) const SHIFTS: u64 = 8;
 
 /// A range of time, in ns of the recording; `end` is exclusive.
@@ -34,7 +34,9 @@ impl TimeRange {
     }
 }
 
-/// Ranges, moved around the span by the `n`-th shift, in order of time.
+/// Ranges, moved around the span by the `n`-th shift, in order of time. Multiples of the golden ratio spread the shifts over the span. A
+/// random part is added, up to a sixteenth of the span: else all shifts of a period that divides the span by a Fibonacci number would move
+/// ranges back to their original position.
 pub(crate) fn shifted(busy: &[TimeRange], span: Span, n: u64) -> Vec<TimeRange> {
     const GOLDEN: f64 = 0.618_033_988_749_894_9;
     let length = span.length().as_nanos();
@@ -42,9 +44,10 @@ pub(crate) fn shifted(busy: &[TimeRange], span: Span, n: u64) -> Vec<TimeRange> 
         return Vec::new();
     }
     let zero = span.start.as_nanos();
-    let by = ((n + 1) as f64 * GOLDEN).fract() * length as f64;
+    let golden = ((n + 1) as f64 * GOLDEN).fract() * length as f64;
+    let by = golden as u128 + u128::from(Draws::new(0, &[]).below(n, length / 16));
     let moved = busy.iter().map(|s| {
-        let at = u128::from(s.start.saturating_sub(zero)) + by as u128;
+        let at = u128::from(s.start.saturating_sub(zero)) + by;
         let start = zero + (at % u128::from(length)) as u64;
         TimeRange { start, end: start.saturating_add(s.length()) }
     });
@@ -73,5 +76,16 @@ mod tests {
             assert_eq!(moved.iter().map(|s| s.length()).sum::<u64>(), 310);
         }
         assert_eq!(shifted(&busy, Span::default(), 0), []);
+    }
+
+    #[test]
+    fn no_number_of_periods_moves_ranges_back() {
+        for periods in [100, 144, 610, 10_946, 28_657] {
+            let span = Span { start: Nanos::ZERO, end: Nanos::from_nanos(periods * 1_000) };
+            let busy: Vec<TimeRange> = (0..periods).map(|n| time_range(n * 1_000, n * 1_000 + 10)).collect();
+            let is_back = |n: &u64| shifted(&busy, span, *n).iter().any(|one| one.start % 1_000 < 10);
+            let back = (0..8 * SHIFTS).filter(is_back).count();
+            assert!(back <= 3, "{back} of {} shifts, with {periods} periods", 8 * SHIFTS);
+        }
     }
 }
