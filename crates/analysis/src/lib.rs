@@ -6,6 +6,7 @@
 pub mod advise;
 pub mod attribution;
 pub mod bench;
+mod chance;
 pub mod compare;
 pub mod density;
 mod downsample;

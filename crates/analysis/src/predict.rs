@@ -13,6 +13,7 @@ mod noise;
 mod redraw;
 mod resample;
 mod sample;
+mod support;
 mod tail;
 
 use std::ops::ControlFlow;
@@ -31,9 +32,10 @@ pub(crate) use interval::half_width_of_mean;
 pub use messages::Messages;
 pub(crate) use messages::culprits_of_messages;
 pub use noise::NodeNoise;
-pub(crate) use noise::WINDOWS_PER_RANK;
+use noise::WINDOWS_PER_RANK;
 pub(crate) use redraw::Redraw;
 pub(crate) use sample::{Difference, Sample};
+pub(crate) use support::Support;
 
 /// Default number of resampled runs per point.
 pub const REPLICATES: u64 = 40;

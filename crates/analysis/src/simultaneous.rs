@@ -2,7 +2,7 @@
 //! system management interrupt, or a bus that waits for a device.
 //!
 //! CPUs with independent noise are also struck at the same time now and then. How often is measured in the recording itself, with the
-//! detours of each CPU moved around the span ([`shifted`]); each doubling of length stands for itself, because short
+//! detours of the CPUs moved against each other ([`shifted`]); each doubling of length stands for itself, because short
 //! detours are many and long ones few.
 
 use quell_recording::columns::{Columns, describe};
@@ -11,15 +11,11 @@ use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::stats::poisson_at_least;
-use crate::time_range::{SHIFTS, TimeRange, shifted};
+use crate::chance::{Chance, shifted, shifts};
+use crate::time_range::TimeRange;
 
 /// Strikes of a length count if chance gives at most this share of as many.
 const MOST_BY_CHANCE: f64 = 0.1;
-/// And if chance gives as many with at most this probability.
-const RARE: f64 = 1e-4;
-/// Number of detours to move, over all shifts: bounds the time that a long recording takes.
-const MOVES: u64 = 1 << 21;
 
 /// What strikes all CPUs of a recording at the same time. quell's own detours are left out.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
@@ -89,7 +85,7 @@ impl Strikes {
     }
 }
 
-/// Of a recording's detours; `None` if fewer than two CPUs have any.
+/// Of a recording's detours; `None` with fewer than two CPUs, or if any of them has none.
 pub fn simultaneous(traces: &[Trace]) -> Option<Simultaneous> {
     Some(strikes(&traces.iter().map(CpuDetours::from_trace).collect::<Vec<_>>())?.found)
 }
@@ -105,31 +101,29 @@ pub(crate) fn strikes(cpus: &[CpuDetours]) -> Option<Strikes> {
     let detours: Vec<Vec<TimeRange>> =
         cpus.iter().map(|cpu| cpu.detours.iter().filter(within).copied().collect()).collect();
     let found = by_length(&detours);
-    let shifts = shifts(&detours);
-    let mut at = Vec::new();
-    let mut by_chance = [0u64; u64::BITS as usize];
+    let mut by_shift = Vec::new();
     if found.iter().any(|strikes| !strikes.is_empty()) {
-        let counts = (0..shifts).into_par_iter().map(|n| {
-            // Each CPU by another multiple, so that no two keep their places towards each other.
-            let moved = (0..).zip(&detours).map(|(i, one)| shifted(one, span, (n + 1) * (i + 1) - 1));
+        let others = detours.len() as u64 - 1;
+        let counts = |n| -> Vec<usize> {
+            let moved = (0..).zip(&detours).map(|(i, one)| match i {
+                0 => one.clone(),
+                i => shifted(one, span, n * others + i - 1),
+            });
             by_length(&moved.collect::<Vec<_>>()).iter().map(Vec::len).collect()
-        });
-        for counts in counts.collect::<Vec<Vec<usize>>>() {
-            by_chance.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count as u64);
-        }
+        };
+        let all = detours.iter().map(|one| one.len() as u64).sum();
+        by_shift = (0..shifts(all)).into_par_iter().map(counts).collect();
     }
+    let mut at = Vec::new();
     let mut all =
         Simultaneous { cpus: u32::try_from(cpus.len()).unwrap_or(u32::MAX), ..Simultaneous::default() };
-    for ((power, struck), by_chance) in (0u32..).zip(found).zip(by_chance) {
+    for (power, struck) in (0u32..).zip(found) {
         let strikes = struck.len() as u64;
-        // No strike in all shifts does not prove that chance gives none.
-        let by_chance = by_chance as f64 / shifts as f64;
-        let mean = by_chance.max(1.0 / shifts as f64);
-        if by_chance > MOST_BY_CHANCE * strikes as f64
-            || poisson_at_least(u32::try_from(strikes).unwrap_or(u32::MAX), mean) > RARE
-        {
+        let chance = Chance::from_shifts(by_shift.iter().map(|counts| counts[power as usize] as f64));
+        if !chance.is_exceeded(strikes, MOST_BY_CHANCE) {
             continue;
         }
+        let by_chance = chance.mean();
         let total_ns = struck.iter().map(|strike| strike.length()).sum();
         all.strikes += strikes;
         all.total_ns += total_ns;
@@ -142,13 +136,6 @@ pub(crate) fn strikes(cpus: &[CpuDetours]) -> Option<Strikes> {
     }
     at.sort_unstable();
     Some(Strikes { found: all, at })
-}
-
-/// Number of shifts. Periodic detours that take 1 % of the time meet again in about one shift of a hundred: with few shifts, that one would
-/// count as chance in all of them.
-fn shifts(detours: &[Vec<TimeRange>]) -> u64 {
-    let all: u64 = detours.iter().map(|one| one.len() as u64).sum();
-    (MOVES / all.max(1)).clamp(SHIFTS, 8 * SHIFTS)
 }
 
 /// The strikes, by the power of two of their length. A strike is a detour on each CPU, of which all share at least half of the time that any
@@ -230,6 +217,18 @@ mod tests {
             let found = strikes(&cpus).unwrap().found;
             assert!(100 * found.strikes <= all, "{} of {all}: {found:?}", found.strikes);
         }
+    }
+
+    /// A job that makes both CPUs noisy in the same second.
+    #[test]
+    fn noise_of_the_same_second_is_not_simultaneous() {
+        let noisy = |one: &TimeRange| (5 * SECOND..6 * SECOND).contains(&one.start);
+        let of = |seed| random(seed, 100, 3_000_000).into_iter().filter(noisy).collect::<Vec<_>>();
+        let falsely = (0..40).filter(|seed| {
+            let cpus = [0, 1].map(|i| cpu(&[of(1_000 + 10 * seed + i)]));
+            strikes(&cpus).is_some_and(|found| found.found.strikes > 0)
+        });
+        assert_eq!(falsely.count(), 0);
     }
 
     /// Stops of 200 µs, each CPU up to 10 µs later than the first, among noise of the same length.

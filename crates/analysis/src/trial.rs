@@ -18,9 +18,11 @@
 //! sequential boundaries for clinical trials", Biometrika 70, 1983). The number of pairs at a look must not depend on the noise so far.
 //!
 //! Load of others is a covariate: where it explains the differences in detours, their gain is adjusted for it by least squares. If load differs
-//! between the sides, the mitigation may have moved tasks that its patterns miss; then detours decide nothing. What it addresses
-//! contains no load, and is never adjusted.
+//! between the sides, the mitigation may have moved tasks that its patterns miss, and least squares cannot tell that from a gain of its own. Then
+//! detours decide only what holds both if load costs them nothing and if it costs them the most that it can. What the mitigation
+//! addresses contains no load, and is never adjusted.
 
+mod bounds;
 mod paired;
 mod round;
 #[cfg(test)]
@@ -30,7 +32,8 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use paired::{Paired, least_pairs};
+use bounds::Bounds;
+use paired::least_pairs;
 use quell_recording::columns::{Columns, describe};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -50,6 +53,8 @@ const FIGURES: f64 = 2.0;
 const LEAST_STEPS: f64 = 2.0;
 /// Load that differs between the sides with a lower probability may be the mitigation's own doing.
 const LOAD_DIFFERS: f64 = 0.05;
+/// The most that load costs detours, per time of load: that time, and as much again for switches and cold caches.
+const MOST_PER_LOAD: f64 = 2.0;
 
 /// What a trial should be sure of.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -100,7 +105,8 @@ pub struct Effect {
     /// Mean with it, in ns per second of a CPU.
     #[column(title = "with", time)]
     pub with_ns_per_s: f64,
-    /// Mean reduction over pairs, at equal load if it was adjusted; negative if the noise increased.
+    /// Mean reduction over pairs, at equal load if it was adjusted; negative if the noise increased. Where load differs, it is as measured, and
+    /// the interval holds whatever load cost.
     #[column(title = "gain", time)]
     pub gain_ns_per_s: f64,
     /// Lower end of the interval of the gain.
@@ -126,8 +132,8 @@ pub struct Background {
     pub differs: bool,
     /// The change in all detours per change in load that their gain was adjusted for; null if it was not adjusted.
     pub detours_per_load: Option<f64>,
-    /// Whether load explains detours and differs between the sides. It is then not clear what the mitigation did to them, so they decide
-    /// nothing.
+    /// Whether load differs between the sides by as much as could account for what detours show. It is then not clear what the mitigation did
+    /// to them, so they decide nothing.
     pub detours_undecided: bool,
 }
 
@@ -163,28 +169,32 @@ pub struct Trial {
 /// increase. There is no effect if neither is larger than its limit.
 pub fn trial(pairs: &[(Round, Round)], design: &Design) -> Trial {
     let loads = differences(pairs, &|round| round.load);
-    let alpha = design.alpha() / FIGURES;
-    let load = unadjusted("load", pairs, &|round| round.load, alpha);
+    let load = unadjusted("load", pairs, &|round| round.load, design.alpha() / FIGURES);
     let differs = signed_rank(&loads).is_some_and(|found| found.p <= LOAD_DIFFERS);
-    let explained = Paired::new(differences(pairs, &|round| round.detours), &loads, step(pairs)).slope();
-    let undecided = differs && explained.is_some();
-    let loads = if undecided { Vec::new() } else { loads };
-    let (mut detours, of_detours) = judged("detours", pairs, &|round| round.detours, &loads, design);
-    let (addressed, of_addressed) = judged("addressed", pairs, &|round| round.addressed, &[], design);
-    // To decide nothing is never a false effect, so ranks stay exact.
-    detours.changed &= !undecided;
-    detours.within_limit = detours.within_limit.map(|within| within && !undecided);
-    let background =
-        Background { load, differs, detours_per_load: of_detours.slope(), detours_undecided: undecided };
+    let detours = Figure::judge("detours", pairs, &|round| round.detours, design, |gains| {
+        if differs {
+            Bounds::over_loads(&gains, &loads, step(pairs))
+        } else {
+            Bounds::adjusted(gains, &loads, step(pairs))
+        }
+    });
+    let addressed = Figure::judge("addressed", pairs, &|round| round.addressed, design, |gains| {
+        Bounds::adjusted(gains, &[], step(pairs))
+    });
+    let background = Background {
+        load,
+        differs,
+        detours_per_load: detours.bounds.slope(),
+        detours_undecided: detours.undecided,
+    };
     let names = noisiest(pairs);
     let of = |name: &String| {
         let rate = |round: &Round| round.sources.get(name).copied().unwrap_or(0.0);
         unadjusted(name, pairs, &rate, design.alpha() / names.len() as f64)
     };
     let sources = names.iter().map(of).collect();
-    let verdict = verdict(pairs.len() as u64, &detours, &addressed);
-    let next = design.next().alpha() / FIGURES;
-    let all = further_of([(&detours, &of_detours), (&addressed, &of_addressed)], next);
+    let verdict = verdict(pairs.len() as u64, &detours.effect, &addressed.effect);
+    let all = further_of([&detours, &addressed], design.next().alpha() / FIGURES);
     let further = all.map(|all| all.saturating_sub(pairs.len() as u64).max(1));
     Trial {
         pairs: pairs.len() as u64,
@@ -193,8 +203,8 @@ pub fn trial(pairs: &[(Round, Round)], design: &Design) -> Trial {
         smallest_percent: 100.0 * design.smallest,
         verdict,
         further_pairs: further.filter(|_| verdict == Verdict::Inconclusive),
-        detours,
-        addressed,
+        detours: detours.effect,
+        addressed: addressed.effect,
         background,
         sources,
     }
@@ -216,57 +226,70 @@ fn verdict(pairs: u64, detours: &Effect, addressed: &Effect) -> Verdict {
 }
 
 /// The number of pairs with which one figure would have changed, or both would lie within their limits; whichever is less.
-fn further_of(figures: [(&Effect, &Paired); 2], alpha: f64) -> Option<u64> {
-    let changed = figures.iter().filter_map(|(_, paired)| paired.pairs_to_exclude_zero(alpha)).min();
-    let within = figures.map(|(effect, paired)| {
-        if is_seen(effect) { paired.pairs_to_lie_within(effect.limit_ns_per_s?, alpha) } else { Some(0) }
+fn further_of(figures: [&Figure; 2], alpha: f64) -> Option<u64> {
+    let changed = figures.iter().filter_map(|figure| figure.bounds.pairs_to_exclude_zero(alpha)).min();
+    let within = figures.map(|Figure { effect, bounds, .. }| {
+        if is_seen(effect) { bounds.pairs_to_lie_within(effect.limit_ns_per_s?, alpha) } else { Some(0) }
     });
     let within = within.into_iter().collect::<Option<Vec<u64>>>().and_then(|all| all.into_iter().max());
     changed.into_iter().chain(within).min().map(|pairs| pairs.max(least_pairs(alpha)))
 }
 
 /// A figure that the verdict depends on.
-fn judged(
-    name: &str,
-    pairs: &[(Round, Round)],
-    of: &dyn Fn(&Round) -> f64,
-    loads: &[f64],
-    design: &Design,
-) -> (Effect, Paired) {
-    let alpha = design.alpha() / FIGURES;
-    let paired = Paired::new(differences(pairs, of), loads, step(pairs));
-    let mut effect = effect(name, pairs, of, &paired, alpha);
-    let limit = (design.smallest * effect.without_ns_per_s).max(LEAST_STEPS * step(pairs));
-    effect.limit_ns_per_s = Some(limit);
-    effect.within_limit = Some(!is_seen(&effect) || paired.lies_within(limit, alpha));
-    (effect, paired)
+struct Figure {
+    effect: Effect,
+    bounds: Bounds,
+    /// Whether it shows something as measured, but not whatever load cost.
+    undecided: bool,
+}
+
+impl Figure {
+    fn judge(
+        name: &str,
+        pairs: &[(Round, Round)],
+        of: &dyn Fn(&Round) -> f64,
+        design: &Design,
+        bounds: impl FnOnce(Vec<f64>) -> Bounds,
+    ) -> Self {
+        let alpha = design.alpha() / FIGURES;
+        let bounds = bounds(differences(pairs, of));
+        let mut effect = effect(name, pairs, of, &bounds, alpha);
+        let limit = (design.smallest * effect.without_ns_per_s).max(LEAST_STEPS * step(pairs));
+        let within = !is_seen(&effect) || bounds.lie_within(limit, alpha);
+        effect.limit_ns_per_s = Some(limit);
+        effect.within_limit = Some(within);
+        let measured = bounds.as_measured();
+        let shown = measured.excludes_zero(alpha) || measured.lies_within(limit, alpha);
+        let undecided = is_seen(&effect) && shown && !effect.changed && !within;
+        Self { effect, bounds, undecided }
+    }
 }
 
 /// A figure that no load was adjusted for.
 fn unadjusted(name: &str, pairs: &[(Round, Round)], of: &dyn Fn(&Round) -> f64, alpha: f64) -> Effect {
-    effect(name, pairs, of, &Paired::new(differences(pairs, of), &[], step(pairs)), alpha)
+    effect(name, pairs, of, &Bounds::adjusted(differences(pairs, of), &[], step(pairs)), alpha)
 }
 
 fn effect(
     name: &str,
     pairs: &[(Round, Round)],
     of: &dyn Fn(&Round) -> f64,
-    paired: &Paired,
+    bounds: &Bounds,
     alpha: f64,
 ) -> Effect {
-    let (gain, half) = (paired.centre(), paired.half_width(alpha));
+    let [low, high] = bounds.interval(alpha);
     let mut effect = Effect {
         name: name.to_owned(),
         without_ns_per_s: mean(pairs.iter().map(|pair| of(&pair.0))).unwrap_or(0.0),
         with_ns_per_s: mean(pairs.iter().map(|pair| of(&pair.1))).unwrap_or(0.0),
-        gain_ns_per_s: gain,
-        low_ns_per_s: gain - half,
-        high_ns_per_s: gain + half,
+        gain_ns_per_s: bounds.as_measured().centre(),
+        low_ns_per_s: low,
+        high_ns_per_s: high,
         changed: false,
         limit_ns_per_s: None,
         within_limit: None,
     };
-    effect.changed = is_seen(&effect) && pairs.len() as u64 >= LEAST_PAIRS && paired.excludes_zero(alpha);
+    effect.changed = is_seen(&effect) && pairs.len() as u64 >= LEAST_PAIRS && bounds.exclude_zero(alpha);
     effect
 }
 

@@ -42,9 +42,11 @@ pub use split::{AloneClass, AlonePart};
 pub use unattributed::{Hypothesis, Suspect, Unattributed};
 
 pub(crate) use kind::Kinds;
+pub(crate) use rows::{is_own, own_pid};
 pub(crate) use segments::AttributedSegment;
 
-use crate::time_range::{SHIFTS, TimeRange, shifted};
+use crate::chance::{Chance, shifted, shifts};
+use crate::time_range::TimeRange;
 use join::Joined;
 use tolerance::Tolerance;
 
@@ -192,17 +194,18 @@ fn explained(recording: &Recording, sides: &[Side], tolerance: Tolerance) -> Opt
 
 /// The share of the detours' time that intervals cover if they are shifted in time: the mean over the shifts.
 fn chance_percent(sides: &[Side]) -> f64 {
-    let of_shift = |n: u64| -> u64 {
+    let of_shift = |n: u64| -> f64 {
         let per_side = |side: &Side| {
             let moved: Vec<TimeRange> = shifted(&side.joined.busy, side.span, n);
             tolerance::covered_ns(&side.joined.windows, &moved)
         };
-        sides.iter().map(per_side).sum()
+        sides.iter().map(per_side).sum::<u64>() as f64
     };
-    let covered: u64 = (0..SHIFTS).into_par_iter().map(of_shift).sum();
+    let ranges = sides.iter().map(|side| (side.joined.busy.len() + side.joined.windows.len()) as u64).sum();
+    let covered: Vec<f64> = (0..shifts(ranges)).into_par_iter().map(of_shift).collect();
     let of_side = |side: &Side| side.joined.windows.iter().map(|window| window.length()).sum::<u64>();
     let all: u64 = sides.iter().map(of_side).sum();
-    figures::percent(covered, SHIFTS.saturating_mul(all)).unwrap_or(0.0)
+    100.0 * Chance::from_shifts(covered).mean() / all.max(1) as f64
 }
 
 /// What limits the figures of sources.

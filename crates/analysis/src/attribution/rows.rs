@@ -11,11 +11,12 @@ use super::figures::figures;
 use super::groups::{Group, Tally, find_periods, groups};
 
 /// The id of quell's own process, if it is known.
-fn own_pid(recording: &Recording) -> Option<u32> {
+pub(crate) fn own_pid(recording: &Recording) -> Option<u32> {
     recording.manifest.sources.as_ref().and_then(|facts| facts.own_pid)
 }
 
-fn is_own(one: &Interval, own: Option<u32>) -> bool {
+/// Whether an interval is quell's own work, not noise of the node.
+pub(crate) fn is_own(one: &Interval, own: Option<u32>) -> bool {
     one.source.kind() == SourceKind::Task && Some(one.pid) == own
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use quell_recording::{Cpu, CpuFacts, Manifest};
+use quell_recording::{Cpu, CpuFacts, Manifest, Span};
 use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -11,9 +11,10 @@ use super::Side;
 use super::blame::Blame;
 use super::left_over::LeftOver;
 use super::{proximity, steal};
+use crate::chance::{Chance, shifted, shifts};
 use crate::simultaneous::{self, CpuDetours, Strikes};
-use crate::stats::{Durations, poisson_at_least};
-use crate::time_range::{SHIFTS, TimeRange, shifted};
+use crate::stats::Durations;
+use crate::time_range::TimeRange;
 
 /// Detours without an interval, of one class.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -59,8 +60,6 @@ impl AloneClass {
 const BANDS: usize = u64::BITS as usize;
 /// A class has detours of a length if chance gives at most this share of as many.
 const MOST_BY_CHANCE: f64 = 0.5;
-/// And if chance gives as many with at most this probability.
-const RARE: f64 = 1e-4;
 
 /// What is known of the detours of each length that are more than chance gives.
 #[derive(Debug)]
@@ -68,17 +67,28 @@ pub(super) struct Evidence {
     pub strikes: Option<Strikes>,
     stolen: Option<Bands>,
     pub near: [Near; 2],
+    /// Number of detours of no earlier class that chance puts close to known work.
+    near_by_chance: f64,
+}
+
+/// A CPU's detours without an interval.
+struct AloneOnCpu<'a> {
+    detours: Vec<TimeRange>,
+    busy: &'a [TimeRange],
+    /// In which the hypervisor took time.
+    windows: Vec<TimeRange>,
+    span: Span,
 }
 
 /// Number of detours of each length.
-type Lengths = [u64; BANDS];
+type Lengths = [f64; BANDS];
 
 /// Detours on one side of known work.
 #[derive(Debug)]
 pub(super) struct Near {
     pub which: proximity::Side,
     found: Lengths,
-    /// With the known work moved around the span.
+    /// With the known work moved.
     by_shift: Vec<Lengths>,
     bands: Option<Bands>,
 }
@@ -94,25 +104,42 @@ struct Bands {
 impl Evidence {
     pub fn from_sides(sides: &[Side]) -> Self {
         let strikes = simultaneous::strikes(&sides.iter().map(alone).collect::<Vec<_>>());
-        Self {
-            strikes: strikes.filter(|strikes| strikes.found.strikes > 0),
-            stolen: stolen(sides),
-            near: [proximity::Side::After, proximity::Side::Before].map(|which| Near::new(sides, which)),
+        let strikes = strikes.filter(|strikes| strikes.found.strikes > 0);
+        let mut cpus: Vec<AloneOnCpu> = sides.iter().map(AloneOnCpu::from_side).collect();
+        let near = Near::both(&cpus);
+        // The further classes are of what is left.
+        for cpu in &mut cpus {
+            cpu.detours.retain(|detour| !strikes.as_ref().is_some_and(|strikes| strikes.hold(*detour)));
         }
+        let stolen = stolen(&cpus);
+        for AloneOnCpu { detours, windows, .. } in &mut cpus {
+            let is_stolen =
+                |detour: &TimeRange| has(stolen.as_ref(), *detour) && steal::holds(windows, detour.start);
+            detours.retain(|detour| !is_stolen(detour));
+        }
+        let near_by_chance = near_by_chance(&cpus, &near);
+        Self { strikes, stolen, near, near_by_chance }
+    }
+}
+
+impl<'a> AloneOnCpu<'a> {
+    fn from_side(side: &'a Side) -> Self {
+        let windows = steal_windows(side);
+        Self { detours: alone(side).detours, busy: &side.joined.busy, windows, span: side.span }
     }
 }
 
 impl Bands {
-    fn choose(found: &Lengths, by_chance: &[f64; BANDS]) -> Option<Self> {
-        let is_more = |(found, by_chance): (u64, f64)| {
-            // No detour in all shifts does not prove that chance gives none.
-            let mean = by_chance.max(1.0 / SHIFTS as f64);
-            by_chance <= MOST_BY_CHANCE * found as f64
-                && poisson_at_least(u32::try_from(found).unwrap_or(u32::MAX), mean) <= RARE
-        };
-        let chosen: [bool; BANDS] = std::array::from_fn(|band| is_more((found[band], by_chance[band])));
-        let sum = chosen.iter().zip(by_chance).filter(|(chosen, _)| **chosen).map(|(_, one)| one).sum();
-        chosen.contains(&true).then_some(Self { chosen, by_chance: sum })
+    fn choose(found: &Lengths, by_shift: &[Lengths]) -> Option<Self> {
+        let mut bands = Self { chosen: [false; BANDS], by_chance: 0.0 };
+        for (band, found) in found.iter().enumerate() {
+            let chance = Chance::from_shifts(by_shift.iter().map(|lengths| lengths[band]));
+            if chance.is_exceeded(*found as u64, MOST_BY_CHANCE) {
+                bands.chosen[band] = true;
+                bands.by_chance += chance.mean();
+            }
+        }
+        bands.chosen.contains(&true).then_some(bands)
     }
 
     fn has(&self, detour: TimeRange) -> bool {
@@ -120,32 +147,38 @@ impl Bands {
     }
 }
 
+fn has(bands: Option<&Bands>, detour: TimeRange) -> bool {
+    bands.is_some_and(|bands| bands.has(detour))
+}
+
 fn band(detour: TimeRange) -> usize {
     detour.length().max(1).ilog2() as usize
 }
 
 fn by_length<'a>(detours: impl IntoIterator<Item = &'a TimeRange>) -> Lengths {
-    let mut counts = [0; BANDS];
-    detours.into_iter().for_each(|detour| counts[band(*detour)] += 1);
+    let mut counts = [0.0; BANDS];
+    detours.into_iter().for_each(|detour| counts[band(*detour)] += 1.0);
     counts
 }
 
+fn sum_of(all: impl IntoIterator<Item = Lengths>) -> Lengths {
+    all.into_iter().fold([0.0; BANDS], |sum, one| std::array::from_fn(|band| sum[band] + one[band]))
+}
+
+/// What each shift gives.
+fn each_shift<T: Send>(cpus: &[AloneOnCpu], count: impl Fn(u64) -> T + Sync + Send) -> Vec<T> {
+    let ranges = cpus.iter().map(|cpu| (cpu.detours.len() + cpu.busy.len()) as u64).sum();
+    (0..shifts(ranges)).into_par_iter().map(count).collect()
+}
+
 /// Detours in windows of stolen time, beyond what was counted as stolen.
-fn stolen(sides: &[Side]) -> Option<Bands> {
-    let (mut found, mut by_chance) = ([0; BANDS], [0.0; BANDS]);
-    for side in sides {
-        let windows = steal_windows(side);
-        let covered: u64 = windows.iter().map(|window| window.length()).sum();
-        let share = covered as f64 / side.span.length().as_nanos().max(1) as f64;
-        let alone = alone(side).detours;
-        let inside = by_length(alone.iter().filter(|detour| steal::holds(&windows, detour.start)));
-        let all = by_length(&alone);
-        for band in 0..BANDS {
-            found[band] += inside[band];
-            by_chance[band] += share * all[band] as f64;
-        }
-    }
-    Bands::choose(&found, &by_chance)
+fn stolen(cpus: &[AloneOnCpu]) -> Option<Bands> {
+    let inside = |cpu: &AloneOnCpu, windows: &[TimeRange]| {
+        by_length(cpu.detours.iter().filter(|detour| steal::holds(windows, detour.start)))
+    };
+    let found = sum_of(cpus.iter().map(|cpu| inside(cpu, &cpu.windows)));
+    let of_shift = |n| sum_of(cpus.iter().map(|cpu| inside(cpu, &shifted(&cpu.windows, cpu.span, n))));
+    Bands::choose(&found, &each_shift(cpus, of_shift))
 }
 
 fn steal_windows(side: &Side) -> Vec<TimeRange> {
@@ -153,37 +186,83 @@ fn steal_windows(side: &Side) -> Vec<TimeRange> {
 }
 
 impl Near {
-    fn new(sides: &[Side], which: proximity::Side) -> Self {
-        let mut found = [0; BANDS];
-        let mut by_shift = vec![[0; BANDS]; SHIFTS as usize];
-        for side in sides {
-            let alone = alone(side).detours;
-            let count = |busy: &[TimeRange]| {
-                by_length(alone.iter().filter(|detour| proximity::is_near(**detour, busy, which)))
-            };
-            add(&mut found, count(&side.joined.busy));
-            let shifts =
-                (0..SHIFTS).into_par_iter().map(|n| count(&shifted(&side.joined.busy, side.span, n)));
-            by_shift.iter_mut().zip(shifts.collect::<Vec<_>>()).for_each(|(sum, one)| add(sum, one));
-        }
-        let chance = |band| by_shift.iter().map(|shift| shift[band]).sum::<u64>() as f64 / SHIFTS as f64;
-        let bands = Bands::choose(&found, &std::array::from_fn(chance));
-        Self { which, found, by_shift, bands }
+    fn both(cpus: &[AloneOnCpu]) -> [Self; 2] {
+        let sides = [proximity::Side::After, proximity::Side::Before];
+        let count = |cpu: &AloneOnCpu, busy: &[TimeRange], detours: &[TimeRange]| {
+            sides.map(|which| {
+                let near = detours.iter().filter(|detour| proximity::is_near(**detour, busy, which));
+                (by_length(near), by_length(detours), by_length(&cpu.detours))
+            })
+        };
+        let found = |side: usize| sum_of(cpus.iter().map(|cpu| count(cpu, cpu.busy, &cpu.detours)[side].0));
+        let by_shift = each_shift(cpus, |n| {
+            let counts: Vec<_> = cpus
+                .iter()
+                .map(|cpu| {
+                    let busy = shifted(cpu.busy, cpu.span, n);
+                    count(cpu, &busy, &free(&cpu.detours, &busy))
+                        .map(|(near, free, all)| of_all(near, free, all))
+                })
+                .collect();
+            [0, 1].map(|side| sum_of(counts.iter().map(|of_cpu| of_cpu[side])))
+        });
+        [0, 1].map(|side| {
+            let found = found(side);
+            let by_shift: Vec<Lengths> = by_shift.iter().map(|sides| sides[side]).collect();
+            let bands = Bands::choose(&found, &by_shift);
+            Self { which: sides[side], found, by_shift, bands }
+        })
     }
 
     /// The number of detours, of any length.
     pub fn count(&self) -> u64 {
-        self.found.iter().sum()
+        self.found.iter().sum::<f64>() as u64
     }
 
-    /// The number by chance: one for each shift.
-    pub fn by_chance(&self) -> impl Iterator<Item = u64> {
-        self.by_shift.iter().map(|shift| shift.iter().sum())
+    /// The number by chance, of any length.
+    pub fn chance(&self) -> Chance {
+        Chance::from_shifts(self.by_shift.iter().map(|shift| shift.iter().sum()))
+    }
+
+    fn has(&self, detour: TimeRange, busy: &[TimeRange]) -> bool {
+        has(self.bands.as_ref(), detour) && proximity::is_near(detour, busy, self.which)
     }
 }
 
-fn add(sum: &mut Lengths, one: Lengths) {
-    sum.iter_mut().zip(one).for_each(|(sum, one)| *sum += one);
+/// Those that meet none of `busy`: detours without an interval do not, so shifts must not count others.
+fn free(detours: &[TimeRange], busy: &[TimeRange]) -> Vec<TimeRange> {
+    let is_free = |detour: &&TimeRange| {
+        let next = busy.partition_point(|busy| busy.end <= detour.start);
+        !busy.get(next).is_some_and(|busy| busy.meets(**detour))
+    };
+    detours.iter().filter(is_free).copied().collect()
+}
+
+/// The number of all detours of each length, by the share of the free ones; of a length of which none is free, all, because nothing is known.
+fn of_all(near: Lengths, free: Lengths, all: Lengths) -> Lengths {
+    std::array::from_fn(|band| if free[band] > 0.0 { near[band] / free[band] * all[band] } else { all[band] })
+}
+
+/// Number of these detours that chance puts close to known work, on either side.
+fn near_by_chance(cpus: &[AloneOnCpu], near: &[Near; 2]) -> f64 {
+    if near.iter().all(|near| near.bands.is_none()) {
+        return 0.0;
+    }
+    let counts = each_shift(cpus, |n| {
+        let of_cpu = |cpu: &AloneOnCpu| {
+            let busy = shifted(cpu.busy, cpu.span, n);
+            let free = free(&cpu.detours, &busy);
+            let is_near = |detour: &&TimeRange| near.iter().any(|near| near.has(**detour, &busy));
+            of_all(by_length(free.iter().filter(is_near)), by_length(&free), by_length(&cpu.detours))
+        };
+        // Of a length of which nothing is close, none is, free or not.
+        let all = sum_of(cpus.iter().map(of_cpu));
+        let chosen = |band: &usize| {
+            near.iter().any(|near| near.bands.as_ref().is_some_and(|bands| bands.chosen[*band]))
+        };
+        (0..BANDS).filter(chosen).map(|band| all[band]).sum()
+    });
+    Chance::from_shifts(counts).mean()
 }
 
 /// Whether a detour holds no interval.
@@ -206,22 +285,16 @@ pub(super) fn near_resolution_ns(manifest: &Manifest) -> impl Fn(Cpu) -> Option<
 /// The classes that have detours, in order; nothing if all is in the rest.
 pub(super) fn split(manifest: &Manifest, sides: &[Side], evidence: &Evidence) -> Vec<AlonePart> {
     let near_resolution_ns = near_resolution_ns(manifest);
-    let has = |bands: &Option<Bands>, detour| bands.as_ref().is_some_and(|bands| bands.has(detour));
     let mut lengths = BTreeMap::<AloneClass, Vec<u64>>::new();
     for side in sides {
         let windows = steal_windows(side);
         let limit = near_resolution_ns(side.cpu).unwrap_or(0.0);
-        let is_near = |detour| {
-            let near = |one: &Near| {
-                has(&one.bands, detour) && proximity::is_near(detour, &side.joined.busy, one.which)
-            };
-            evidence.near.iter().any(near)
-        };
+        let is_near = |detour| evidence.near.iter().any(|near| near.has(detour, &side.joined.busy));
         for blame in side.joined.blames.iter().filter(|blame| is_alone(blame)) {
             let detour = TimeRange::from_detour(&blame.detour);
             let class = if evidence.strikes.as_ref().is_some_and(|strikes| strikes.hold(detour)) {
                 AloneClass::AllCpus
-            } else if has(&evidence.stolen, detour) && steal::holds(&windows, detour.start) {
+            } else if has(evidence.stolen.as_ref(), detour) && steal::holds(&windows, detour.start) {
                 AloneClass::Stolen
             } else if is_near(detour) {
                 AloneClass::NearKnown
@@ -242,9 +315,7 @@ pub(super) fn split(manifest: &Manifest, sides: &[Side], evidence: &Evidence) ->
             Some(strikes.by_chance * f64::from(strikes.cpus))
         }
         AloneClass::Stolen => evidence.stolen.as_ref().map(|bands| bands.by_chance),
-        AloneClass::NearKnown => {
-            Some(evidence.near.iter().filter_map(|one| Some(one.bands.as_ref()?.by_chance)).sum())
-        }
+        AloneClass::NearKnown => Some(evidence.near_by_chance),
         AloneClass::NearResolution | AloneClass::Rest => None,
     };
     let part = |(class, lengths)| {

@@ -15,7 +15,7 @@ use super::{proximity, steal};
 use crate::periods::periods;
 use crate::simultaneous::Simultaneous;
 use crate::stats::Durations;
-use crate::time_range::{SHIFTS, TimeRange};
+use crate::time_range::TimeRange;
 
 /// Unattributed time. There are two kinds, with different causes.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -160,25 +160,26 @@ fn entry_and_exit(around: &Durations, alone: &Durations) -> Option<Hypothesis> {
 
 /// Unattributed time that is denser in the windows in which the hypervisor took time.
 fn stolen(sides: &[Side]) -> Option<Hypothesis> {
-    let (mut inside, mut all, mut covered, mut watched) = (0u64, 0u64, 0u64, 0u64);
+    let (mut inside, mut all, mut by_chance) = (0u64, 0u64, 0.0);
     for side in sides {
         let windows = steal::windows(side.intervals);
-        covered += windows.iter().map(|(window, _)| window.length()).sum::<u64>();
-        watched += side.span.length().as_nanos();
+        let covered = windows.iter().map(|(window, _)| window.length()).sum::<u64>();
+        let share = covered as f64 / side.span.length().as_nanos().max(1) as f64;
         let windows: Vec<TimeRange> = windows.into_iter().map(|(window, _)| window).collect();
         for blame in side.joined.blames.iter().filter(|blame| is_alone(blame)) {
             let within = steal::holds(&windows, blame.detour.start.as_nanos());
             all = all.saturating_add(blame.left_ns);
             inside = inside.saturating_add(if within { blame.left_ns } else { 0 });
+            by_chance += share * blame.left_ns as f64;
         }
     }
-    let (share, chance) = (percent(inside, all)?, percent(covered, watched)?);
+    let (share, chance) = (percent(inside, all)?, 100.0 * by_chance / all as f64);
     let says = format!(
         "{share:.0} % of this time lies in windows in which the hypervisor took time, {chance:.0} % would by chance: more \
          of it may be stolen than was counted"
     );
     let found = hypothesis(Suspect::Steal, share, says);
-    (covered > 0 && share >= 1.5 * chance).then_some(Hypothesis { chance_percent: Some(chance), ..found })
+    (by_chance > 0.0 && share >= 1.5 * chance).then_some(Hypothesis { chance_percent: Some(chance), ..found })
 }
 
 /// Detours that come just after, or just before, known work more often than by chance.
@@ -191,8 +192,8 @@ fn near_known(sides: &[Side], near: &Near, alone: &Durations) -> Option<Hypothes
         }
     }
     let share = percent(hits, all)?;
-    let chance = percent(near.by_chance().sum(), SHIFTS * all)?;
-    let beyond = hits > near.by_chance().max().unwrap_or(0);
+    let chance = 100.0 * near.chance().mean() / all as f64;
+    let beyond = near.chance().seldom_gives(hits);
     let (source, most) = whose.into_iter().max_by_key(|(_, count)| *count)?;
     let says = format!(
         "{share:.0} % of these detours come within {} {} known work of the kernel, {chance:.0} % would by chance; most \

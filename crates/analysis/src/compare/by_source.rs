@@ -258,17 +258,26 @@ impl Test<'_> {
 
     /// The CPUs on which the rate of detours longer than this changed in one direction.
     fn changed_cpus(&self, a: &Events, b: &Events, length: u64, up: bool) -> Vec<u32> {
-        let dispersion = dispersion(a, b, length);
-        let changed =
-            |&&cpu: &&u32| self.on_cpu((a, b), length, dispersion, cpu).is_some_and(|is_up| is_up == up);
-        self.cpus.iter().filter(changed).copied().collect()
+        let changed = self.on_cpus(a, b, length).filter(|(_, is_up)| *is_up == up);
+        changed.map(|(cpu, _)| cpu).collect()
     }
 
-    /// Whether the rate on a CPU is higher (`true`) or lower after, by more than chance.
-    fn on_cpu(&self, (a, b): (&Events, &Events), length: u64, dispersion: f64, cpu: u32) -> Option<bool> {
+    /// The CPUs on which the rate is higher (`true`) or lower after, by more than chance.
+    fn on_cpus(&self, a: &Events, b: &Events, length: u64) -> impl Iterator<Item = (u32, bool)> {
+        let of_all = dispersion(a, b, length);
+        let (of_a, of_b, none) = (a.by_cpu(), b.by_cpu(), Events::default());
+        self.cpus.iter().filter_map(move |cpu| {
+            let sides = [&of_a, &of_b].map(|side| side.get(cpu).unwrap_or(&none));
+            Some((*cpu, self.on_cpu(*cpu, sides, length, of_all)?))
+        })
+    }
+
+    fn on_cpu(&self, cpu: u32, [a, b]: [&Events; 2], length: u64, of_all: f64) -> Option<bool> {
+        // A period of the machine is none of its CPUs: a daemon that comes each second may run on any of them.
+        let of_cpu = dispersion(a, b, length);
+        let dispersion = if of_cpu < 1.0 { of_cpu } else { of_cpu.max(of_all) };
         let (time_a, time_b) = (self.from.cpu_ns[&cpu] / 1e9, self.to.cpu_ns[&cpu] / 1e9);
-        let count = |side: &Events| side.longer_on(cpu, length) as f64;
-        let (count_a, count_b) = (count(a), count(b));
+        let (count_a, count_b) = (a.longer_than(length) as f64, b.longer_than(length) as f64);
         let p = equal_rates_p((count_a / dispersion, time_a), (count_b / dispersion, time_b));
         let (rate_a, rate_b) = (count_a / time_a, count_b / time_b);
         let differs = rate_a.max(rate_b) >= LEAST_RATIO * rate_a.min(rate_b);
@@ -278,11 +287,8 @@ impl Test<'_> {
     /// A source that left some CPUs for others.
     fn moved(&self, name: &Arc<str>, a: &Events, b: &Events) -> Option<SourceChange> {
         let mut by_direction = BTreeMap::from([(false, Vec::new()), (true, Vec::new())]);
-        let dispersion = dispersion(a, b, 0);
-        for &cpu in self.cpus {
-            if let Some(up) = self.on_cpu((a, b), 0, dispersion, cpu) {
-                by_direction.get_mut(&up)?.push(cpu);
-            }
+        for (cpu, up) in self.on_cpus(a, b, 0) {
+            by_direction.get_mut(&up)?.push(cpu);
         }
         let (down, up) = (by_direction.remove(&false)?, by_direction.remove(&true)?);
         let took = |side: &Observed, events: &Events, cpus: &[u32]| -> f64 {

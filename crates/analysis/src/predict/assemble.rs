@@ -1,42 +1,14 @@
 //! Builds the document of a prediction, with the warnings about its limits.
 
 use quell_recording::Nanos;
-use quell_sim::{Run, SyncMode};
+use quell_sim::Run;
 
 use super::document::{MessageFacts, NoiseSource, Point, Prediction, SCHEMA};
 
 use super::resample::Blocks;
-use super::{NodeNoise, Options, Sample, WINDOWS_PER_RANK};
+use super::support::Support;
+use super::{NodeNoise, Options, Sample};
 use crate::Warning;
-
-/// The number of ranks that the traces support.
-pub(super) struct Support {
-    /// Number of independent windows in the traces of all nodes, and the length of the widest.
-    windows: u64,
-    window: Nanos,
-    /// Number of CPUs for which synchronised nodes draw a quantum, however many nodes there are.
-    in_step: Option<u64>,
-}
-
-impl Support {
-    pub(super) fn from_nodes(nodes: &[NodeNoise], options: &Options) -> Self {
-        let widths: Vec<Nanos> = nodes.iter().map(|node| node.window(options.quantum)).collect();
-        let windows = nodes.iter().zip(&widths).map(|(node, width)| node.windows(*width));
-        let windows = windows.fold(0, u64::saturating_add);
-        let window = widths.into_iter().max().unwrap_or(options.quantum);
-        let cpus = nodes.iter().map(|node| node.traces.len() as u64).sum();
-        Self { windows, window, in_step: (options.sync == SyncMode::Phase).then_some(cpus) }
-    }
-
-    fn ranks(&self) -> u64 {
-        self.windows / WINDOWS_PER_RANK
-    }
-
-    /// Whether the traces support this number of ranks.
-    pub(super) fn holds(&self, ranks: u64) -> bool {
-        self.in_step.map_or(ranks, |cpus| ranks.min(cpus)) <= self.ranks()
-    }
-}
 
 /// Number of runs on resampled traces.
 #[derive(Clone, Copy)]
@@ -54,7 +26,7 @@ pub(super) fn write(
     (runs, samples): (&[Run], &[Sample]),
     (done, tried): (u64, u64),
 ) -> Prediction {
-    let support = Support::from_nodes(nodes, options);
+    let support = Support::from_nodes(nodes, options.quantum, options.sync);
     let point = |(&ranks, (run, sample)): (&u64, (&Run, &Sample))| Point {
         ranks,
         phases: run.phases,
@@ -77,7 +49,7 @@ pub(super) fn assemble(
     points: Vec<Point>,
     resampled: Resampled,
 ) -> Prediction {
-    let support = Support::from_nodes(nodes, options);
+    let support = Support::from_nodes(nodes, options.quantum, options.sync);
     let messages = options.messages.as_ref();
     Prediction {
         schema: SCHEMA.to_owned(),
@@ -96,7 +68,7 @@ pub(super) fn assemble(
         replicates: points.iter().map(|point| point.replicates).max().unwrap_or(0),
         what_if: Vec::new(),
         noise: nodes.iter().map(NoiseSource::from_node).collect(),
-        supported_ranks: support.ranks(),
+        supported_ranks: support.ranks,
         warnings: warnings(nodes, options, &support, &points, resampled),
         points,
     }
@@ -112,7 +84,7 @@ fn warnings(
     let mut warnings = Vec::new();
     if points.iter().any(|point| !point.supported) {
         warnings.push(Warning::Extrapolated {
-            supported_ranks: support.ranks(),
+            supported_ranks: support.ranks,
             windows: support.windows,
             window_ns: support.window.as_nanos(),
             quantum_ns: options.quantum.as_nanos(),

@@ -14,9 +14,10 @@ use rayon::prelude::*;
 use crate::Progress;
 use crate::stats::mean;
 
-use super::assemble::{self, Resampled, Support};
+use super::assemble::{self, Resampled};
 use super::interval;
 use super::redraw::Redraw;
+use super::support::Support;
 use super::{JobNoise, NodeNoise, Options, Point, PredictError, Prediction, Sample, stream};
 
 /// The messages that end each phase.
@@ -149,7 +150,7 @@ pub(super) fn predict(
     let noisy = scales.par_iter().map(each).collect::<Result<Vec<Vec<f64>>, PredictError>>()?;
     drop(clocks);
     let (resampled, tally) = resample(noise, &scales, &engine)?;
-    let support = Support::from_nodes(nodes, options);
+    let support = Support::from_nodes(nodes, options.quantum, options.sync);
     let samples = scales.iter().zip(silent).zip(noisy.into_iter().zip(resampled));
     let samples: Vec<Sample> = samples
         .map(|((scale, silent_ns), (recorded_ns, resampled_ns))| Sample {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use quell_recording::{Recording, SourceKind, SourcePattern};
 
+use crate::attribution::{is_own, own_pid};
 use crate::whatif::{family, is_of_user};
 
 /// Noise of one recording, each figure in nanoseconds per second of a CPU.
@@ -37,7 +38,9 @@ impl Round {
         round.detours =
             detours.filter(|detour| !detour.own).map(|detour| detour.duration.as_nanos() as f64).sum::<f64>()
                 / watched;
-        for interval in recording.intervals.iter().flat_map(|cpu| &cpu.intervals) {
+        let own = own_pid(recording);
+        let noise = recording.intervals.iter().flat_map(|cpu| &cpu.intervals);
+        for interval in noise.filter(|interval| !is_own(interval, own)) {
             let rate = interval.net.as_nanos() as f64 / watched;
             *round.sources.entry(family(&interval.source)).or_default() += rate;
             if patterns.iter().any(|one| one.matches(&interval.source, interval.detail.as_deref())) {
@@ -75,6 +78,7 @@ mod tests {
             fixture::task("cc1", 7, 10, 200),
             fixture::task("daemon", 8, 300, 100),
             fixture::task("kworker/0:1", 9, 500, 50),
+            fixture::task("quell", 4_242, 560, 30),
             fixture::steal(600, 100, 40),
         ];
         let traces = vec![fixture::trace(2_000_000_000, Vec::new())];

@@ -5,6 +5,7 @@ use rand::{RngExt as _, SeedableRng as _};
 use rand_distr::{Distribution as _, Normal, Pareto};
 use rand_pcg::Pcg64;
 
+use super::paired::Paired;
 use super::*;
 
 const DESIGN: Design = Design { confidence: 0.99, smallest: 0.05, look: None };

@@ -1,6 +1,7 @@
 //! Trials of pairs whose result is known by a table, a closed form or by construction.
 
 #![allow(clippy::unwrap_used, reason = "a test may")]
+use super::paired::Paired;
 use super::*;
 
 const ONE_LOOK: Design = Design { confidence: 0.95, smallest: 0.05, look: None };
@@ -190,7 +191,33 @@ fn where_load_differs_detours_decide_nothing() {
     let found = trial(0.0);
     assert!(found.background.differs && found.background.detours_undecided);
     assert_eq!((found.verdict, found.background.detours_per_load), (Verdict::Inconclusive, None));
+    assert_eq!(found.further_pairs, None, "load keeps differing");
     assert_eq!(trial(50.0).verdict, Verdict::Helps);
+}
+
+/// A load that differs by 5 ns in each second is no reason for 100 µs.
+#[test]
+fn detours_decide_what_load_cannot_account_for() {
+    let trial = |gain: f64, load: f64, removed: f64| {
+        let pair = |at: u32| {
+            let rest = [1.0, -1.0][at as usize % 2];
+            let without = Round { load: 500.0 + load + rest, addressed: 1e3, ..flat(1e6, 1.0) };
+            let with = flat(1e6 - gain - 1e3 * rest, 1.0);
+            (without, Round { load: 500.0, addressed: 1e3 - removed - rest, ..with })
+        };
+        trial(&(0..10).map(pair).collect::<Vec<_>>(), &ONE_LOOK)
+    };
+    let more = trial(-1e5, 5.0, 500.0);
+    assert!(more.background.differs && !more.background.detours_undecided, "{more:#?}");
+    assert_eq!(more.verdict, Verdict::Hurts, "{more:#?}");
+    assert!(more.detours.low_ns_per_s < -100_010.0 && more.detours.gain_ns_per_s > -100_001.0);
+    assert_eq!(trial(1e5, 5.0, 0.0).verdict, Verdict::Helps);
+    // Half of the gain is as much as the load can account for.
+    assert_eq!(trial(1e5, 48e3, 0.0).verdict, Verdict::Helps);
+    assert_eq!(trial(1e5, 52e3, 0.0).verdict, Verdict::Inconclusive);
+    // More load on the side with the mitigation may hide a gain.
+    assert_eq!(trial(-1e5, -48e3, 0.0).verdict, Verdict::Hurts);
+    assert_eq!(trial(-1e5, -52e3, 0.0).verdict, Verdict::Inconclusive);
 }
 
 #[test]

@@ -4,15 +4,14 @@ use std::collections::BTreeMap;
 
 use quell_sim::goal::Schedule;
 use quell_sim::loggops::{self, NamedNetwork, Noise, Program as _, RankClocks, Rules, Run, Start};
-use quell_sim::{DelayedPhase, Draws, Node, Program};
+use quell_sim::{DelayedPhase, Draws, Node, Program, SyncMode};
 use rayon::prelude::*;
 
 use super::attributed_noise::AttributedNoise;
 use super::culprits::ClockSources;
 use crate::Warning;
 use crate::predict::{
-    self, JobNoise, NodeNoise, Options, PredictError, Redraw, Sample, WINDOWS_PER_RANK, culprits_of_messages,
-    stream,
+    self, JobNoise, NodeNoise, Options, PredictError, Redraw, Sample, Support, culprits_of_messages, stream,
 };
 
 /// A job whose cost is requested.
@@ -176,8 +175,8 @@ impl Application<'_> {
         let ci95_percent = sample.slowdown_interval();
         // As for phases: for each rank ten windows of the trace, with the job as the quantum.
         let length = quell_recording::Nanos::from_nanos(silent_ns as u64);
-        let windows: u64 = nodes.iter().map(|node| node.windows(node.window(length))).sum();
-        let supported = windows >= WINDOWS_PER_RANK.saturating_mul(self.schedule.ranks().into());
+        let support = Support::from_nodes(nodes, length, SyncMode::None);
+        let supported = support.holds(self.schedule.ranks().into());
         let cost = Cost { slowdown_percent, ci95_percent, supported };
         Ok(Ran {
             costs: vec![cost],

@@ -130,8 +130,7 @@ fn load(background: &Background) -> String {
     let [without, with] = [load.without_ns_per_s, load.with_ns_per_s].map(per_second);
     let mut text = format!("load of others: {without} without it, {with} with it{adjusted}\n");
     if background.detours_undecided {
-        text +=
-            "the load differs between the sides by more than chance explains, so detours decide nothing\n";
+        text += "the load differs between the sides by as much as could account for the detours, so they decide nothing\n";
     }
     text
 }

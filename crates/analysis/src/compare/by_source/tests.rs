@@ -153,3 +153,25 @@ fn a_slow_cpu_is_one_whose_loop_slowed_down() {
     assert_eq!(found.slow_cpus, [SlowCpu { cpu: 1, a_loop_ns: 24.0, b_loop_ns: 41.0 }]);
     assert!(found.changes.is_empty());
 }
+
+/// A daemon that comes each second is periodic on the machine, and on each of its CPUs it is not.
+#[test]
+fn a_period_of_the_machine_does_not_move() {
+    const CPUS: u32 = 16;
+    let made = |seed: u64| {
+        let mut random = Pcg64Mcg::seed_from_u64(seed);
+        let mut sides = vec![Vec::new(); CPUS as usize];
+        for second in 0..60u64 {
+            sides[random.random_range(0..CPUS as usize)].push(second * 1_000_000_000 + 500_000_000);
+        }
+        let side = |(cpu, starts): (u32, Vec<u64>)| {
+            let detours = starts.iter().map(|start| detour(*start, 3_000_000)).collect();
+            let of = |start: &u64| interval("task:agent".parse().unwrap(), *start, 3_000_000);
+            (Trace { cpu: Cpu(cpu), ..trace(60_000_000_000, detours) }, starts.iter().map(of).collect())
+        };
+        let (traces, intervals) = (0..).zip(sides).map(side).unzip();
+        recording(traces, intervals)
+    };
+    let moved = (0..200).filter(|seed| !by_source(&made(*seed), &made(1_000 + seed)).changes.is_empty());
+    assert!(moved.count() <= 2);
+}

@@ -48,22 +48,10 @@ fn nodes() -> [NodeNoise; 2] {
 }
 
 #[test]
-fn ranks_are_supported_by_ten_windows_each() {
-    let mut options = Options { quantum: Nanos::from_nanos(100), ..Options::new(vec![1]) };
-    let support = Support::from_nodes(&nodes(), &options);
-    assert_eq!((support.windows, support.window, support.ranks()), (30, Nanos::from_nanos(100), 3));
-    assert!(support.holds(3) && !support.holds(4));
-    options.sync = SyncMode::Phase;
-    assert!(Support::from_nodes(&nodes(), &options).holds(1_000), "three CPUs draw for all");
-    options.quantum = Nanos::from_nanos(101);
-    assert!(!Support::from_nodes(&nodes(), &options).holds(1_000), "nine windows each");
-}
-
-#[test]
 fn runs_that_failed_or_were_left_out_are_reported() {
     let reported = |done, tried, replicates| {
         let options = options(100, replicates);
-        let support = Support::from_nodes(&nodes(), &options);
+        let support = Support::from_nodes(&nodes(), options.quantum, options.sync);
         warnings(&[], &options, &support, &[point(1, 100, done)], Resampled { done, tried })
     };
     assert_eq!(reported(8, 8, 8), []);

@@ -179,7 +179,7 @@ fn ranks_are_placed_node_after_node() {
 fn a_point_is_the_mean_of_its_runs() {
     let options = options(4, 3_000);
     let scale = scale(&options, &messages("barrier", 1), 4, 0).unwrap();
-    let support = Support::from_nodes(&[node(&[0])], &options);
+    let support = Support::from_nodes(&[node(&[0])], options.quantum, options.sync);
     let mut sample = Sample {
         silent_ns: 80.4,
         recorded_ns: vec![90.0, 120.6, 110.4],
