@@ -1,6 +1,6 @@
 //! `manifest.json`: everything about a recording that is not a row.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use quell_recording::columns::{Columns, describe};
@@ -344,6 +344,14 @@ impl Manifest {
     /// Number of rows lost over all CPUs.
     pub fn lost(&self) -> u64 {
         self.cpus.iter().fold(0, |sum, cpu| sum.saturating_add(cpu.lost))
+    }
+
+    /// Adds the CPUs that are not listed yet; only their rows are known.
+    pub fn add_cpus(&mut self, cpus: impl IntoIterator<Item = Cpu>) {
+        let known: BTreeSet<Cpu> = self.cpus.iter().map(|facts| facts.cpu).collect();
+        let new: BTreeSet<Cpu> = cpus.into_iter().filter(|cpu| !known.contains(cpu)).collect();
+        self.cpus.extend(new.into_iter().map(|cpu| CpuFacts::from_span(cpu, Span::default())));
+        self.cpus.sort_by_key(|facts| facts.cpu);
     }
 
     /// Reads and checks `manifest.json` of the recording in `folder`.

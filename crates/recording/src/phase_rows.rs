@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::read::read_table;
 use crate::table::Row as _;
 use crate::write::write_parquet;
-use crate::{Cpu, CpuFacts, Error, Manifest, MpiFacts, Nanos, Phase, Span};
+use crate::{Cpu, Error, Manifest, MpiFacts, Nanos, Phase};
 
 /// The phases of the recording in `folder`, by rank and number; each with the CPU that it ended on.
 ///
@@ -51,12 +51,7 @@ pub fn add_phases(
         *count += 1;
         *end = phase.end().max(*end);
     }
-    for &cpu in of_cpu.keys() {
-        if !manifest.cpus.iter().any(|facts| facts.cpu == cpu) {
-            manifest.cpus.push(CpuFacts::from_span(cpu, Span::default()));
-        }
-    }
-    manifest.cpus.sort_by_key(|facts| facts.cpu);
+    manifest.add_cpus(of_cpu.keys().copied());
     for facts in &mut manifest.cpus {
         let (count, end) = of_cpu.get(&facts.cpu).copied().unwrap_or_default();
         facts.rows = Some(count);

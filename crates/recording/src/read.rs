@@ -1,21 +1,21 @@
 //! Reads a recording: complete, still growing, or torn.
 
+mod last_flush;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use arrow_array::RecordBatch;
 use arrow_ipc::reader::StreamReader;
-use fs_err as fs;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use crate::histogram::check_buckets;
 use crate::manifest::State;
 use crate::parquet_file::ParquetFile;
 use crate::table::Row;
-use crate::write::{PROGRESS, Progress};
 use crate::{
-    Bucket, Cpu, CpuFacts, Detour, Error, Histogram, Interval, Intervals, Manifest, Nanos, Quanta, Quantum,
-    Span, Thread, Trace, whole_file,
+    Bucket, Cpu, CpuFacts, Detour, Error, Histogram, Interval, Intervals, Manifest, Quanta, Quantum, Span,
+    Thread, Trace, whole_file,
 };
 
 /// A recording of one node, completely in memory.
@@ -52,7 +52,7 @@ impl Recording {
         let (threads, threads_torn) = read_table::<Thread>(folder)?;
         let (buckets, buckets_torn) = read_table::<Bucket>(folder)?;
         if matches!(manifest.state, State::Recording | State::Failed) {
-            end_at_last_flush(folder, &mut manifest, &detours);
+            last_flush::complete(folder, &mut manifest, &detours, &intervals);
         } else if detours_torn || quanta_torn || intervals_torn || threads_torn || buckets_torn {
             let reason = "a table is cut off, though the manifest calls the recording complete";
             return Err(Error::malformed(folder, reason));
@@ -234,26 +234,6 @@ pub fn silence_decoders() {
             default(panic);
         }
     }));
-}
-
-/// Sets the end of the recording from the last complete line of the progress file; without one, from the last row.
-fn end_at_last_flush(folder: &Path, manifest: &mut Manifest, detours: &[(Cpu, Detour)]) {
-    let text = fs::read_to_string(folder.join(PROGRESS)).unwrap_or_default();
-    let last = text.lines().rev().find_map(|line| serde_json::from_str::<Progress>(line).ok());
-    if let (Some(sources), Some(progress)) = (&mut manifest.sources, &last) {
-        sources.lost = progress.intervals_lost;
-    }
-    let mut ends: BTreeMap<Cpu, Nanos> = BTreeMap::new();
-    for (cpu, detour) in detours {
-        let end = ends.entry(*cpu).or_default();
-        *end = (*end).max(detour.end());
-    }
-    for (index, cpu) in manifest.cpus.iter_mut().enumerate() {
-        let flushed = last.as_ref().map_or(Nanos::ZERO, |progress| progress.until_ns);
-        let last_row = ends.get(&cpu.cpu).copied().unwrap_or(Nanos::ZERO);
-        cpu.end_ns = flushed.max(last_row).max(cpu.start_ns);
-        cpu.lost = last.as_ref().and_then(|progress| progress.lost.get(index)).copied().unwrap_or(cpu.lost);
-    }
 }
 
 fn traces(manifest: &Manifest, rows: Vec<(Cpu, Detour)>) -> Result<Vec<Trace>, String> {

@@ -15,7 +15,7 @@ use quell_node::clock::{monotonic_ns, realtime_ns};
 use quell_node::injector::passing::Variable;
 use quell_node::machine;
 use quell_node::probe::{Plan, RowSource as _, Threshold, first_manifest};
-use quell_recording::{Cpu, CpuFacts, Manifest, Method, Nanos, Span, State, Writer, format_cpu_list};
+use quell_recording::{Cpu, Manifest, Method, Nanos, State, Writer, format_cpu_list};
 
 use crate::kernel_side::{Rows, refusal};
 use crate::plan::until;
@@ -105,11 +105,12 @@ fn stream(
     // From here on a signal ends quell as usual. A command outlives a recording that failed.
     stop.store(true, Ordering::SeqCst);
     let status = run.child.as_mut().and_then(|child| child.wait().ok());
+    // CPUs may have come online while the command ran.
+    manifest.add_cpus(writer.cpus_with_intervals());
     if let Err(error) = written {
         writer.abandon(&mut manifest, &error);
         return Err(error.into());
     }
-    add_late_cpus(&mut manifest, &writer);
     complete(&mut manifest, &run, status, interrupted);
     rows.complete(&mut manifest);
     writer.finish(&mut manifest)?;
@@ -132,11 +133,12 @@ pub fn adopt(name: &str, own_work: bool, output: &Path, printer: Printer) -> Res
     }
     let mut run = Run::new(&plan, &stop, zero_ns, LONGEST_WITH_RANKS);
     run.guests = Some(AdoptedProcesses::default());
-    if let Err(error) = run.stream(&mut rows, &mut writer, printer) {
+    let written = run.stream(&mut rows, &mut writer, printer);
+    manifest.add_cpus(writer.cpus_with_intervals());
+    if let Err(error) = written {
         writer.abandon(&mut manifest, &error);
         return Err(error.into());
     }
-    add_late_cpus(&mut manifest, &writer);
     complete(&mut manifest, &run, None, stop.load(Ordering::SeqCst));
     rows.complete(&mut manifest);
     writer.finish(&mut manifest)?;
@@ -262,16 +264,6 @@ pub fn leave(watched: &[Cpu]) -> std::io::Result<()> {
     let allowed = machine::Cpus::from_this_machine().map_err(std::io::Error::other)?.allowed;
     let others: Vec<Cpu> = allowed.into_iter().filter(|cpu| !watched.contains(cpu)).collect();
     if others.is_empty() { Ok(()) } else { machine::pin(&others) }
-}
-
-/// Adds the CPUs that came online while the command ran.
-fn add_late_cpus(manifest: &mut Manifest, writer: &Writer) {
-    for cpu in writer.cpus_with_intervals() {
-        if manifest.cpus.iter().all(|facts| facts.cpu != cpu) {
-            manifest.cpus.push(CpuFacts::from_span(cpu, Span::default()));
-        }
-    }
-    manifest.cpus.sort_by_key(|facts| facts.cpu);
 }
 
 fn complete(manifest: &mut Manifest, run: &Run<'_>, code: Option<ExitStatus>, interrupted: bool) {
