@@ -5,7 +5,7 @@ mod missed;
 use std::ffi::OsStr;
 
 use libbpf_rs::ReferencesType as _;
-use libbpf_rs::btf::types::{Enum, FuncProto, Ptr, Struct, Typedef};
+use libbpf_rs::btf::types::{Enum, Func, FuncProto, Ptr, Struct, Typedef};
 use libbpf_rs::skel::Skel as _;
 use libbpf_rs::{Btf, Link, OpenProgramMut, ProgramMut};
 
@@ -42,6 +42,26 @@ pub(crate) fn keeps_stolen_time(kernel: &Btf<'_>) -> bool {
             .is_some_and(|s| s.iter().any(|member| member.name.is_some_and(|n| n == field)))
     };
     has("rq", "prev_steal_time") && has("cfs_rq", "rq")
+}
+
+/// The functions behind the periodic tick, by version.
+pub(crate) const TICK_FUNCTIONS: [&str; 2] = ["tick_sched_timer", "tick_nohz_handler"];
+
+/// The one of this kernel. Before Linux 6.8 `tick_nohz_handler` existed as well, and handled a clock that has no timers.
+pub(crate) fn tick_function(kernel: &Btf<'_>) -> &'static str {
+    let [before, now] = TICK_FUNCTIONS;
+    if takes(kernel, now, "hrtimer") { now } else { before }
+}
+
+/// Whether the first argument of a function points to this structure.
+fn takes(kernel: &Btf<'_>, function: &str, structure: &str) -> bool {
+    let prototype = kernel
+        .type_by_name::<Func<'_>>(function)
+        .and_then(|function| FuncProto::try_from(function.referenced_type()).ok());
+    let argument = prototype.as_ref().and_then(|prototype| prototype.iter().next());
+    let pointer = argument.and_then(|argument| kernel.type_by_id::<Ptr<'_>>(argument.ty));
+    let pointed = pointer.and_then(|pointer| Struct::try_from(pointer.referenced_type()).ok());
+    pointed.is_some_and(|pointed| pointed.name().is_some_and(|name| name == structure))
 }
 
 /// Whether `sched_switch` passes the state in which it leaves a task: its fourth argument, after the hook's own first.
@@ -100,4 +120,22 @@ pub(crate) fn choose<'a>(
     }
     missing.dedup();
     missing
+}
+
+#[cfg(test)]
+mod tests {
+    mod on_this_machine {
+        use crate::hooks::*;
+
+        #[test]
+        fn the_two_functions_of_the_tick_differ_by_their_argument() {
+            let Ok(kernel) = Btf::from_vmlinux() else {
+                return quell_testing::skip("this kernel has no type information");
+            };
+            assert!(takes(&kernel, "hrtimer_cancel", "hrtimer"));
+            assert!(!takes(&kernel, "hrtimer_cancel", "clock_event_device"));
+            assert!(!takes(&kernel, "no_such_function", "hrtimer"));
+            assert!(TICK_FUNCTIONS.contains(&tick_function(&kernel)));
+        }
+    }
 }

@@ -21,7 +21,7 @@ pub(crate) struct Symbols {
 
 /// The kernel's functions while a thread reads them: the kernel takes up to a tenth of a second to list them.
 pub(crate) struct Reading {
-    first: Receiver<u64>,
+    wanted: Receiver<(&'static str, u64)>,
     /// What was read at once, where there is no thread to be had.
     reader: Result<JoinHandle<Symbols>, Symbols>,
 }
@@ -29,30 +29,41 @@ pub(crate) struct Reading {
 impl Reading {
     /// Begins to read `/proc/kallsyms`; without the privilege to see addresses (CAP_SYSLOG) no function has a name.
     pub fn begin(wanted: &'static [&'static str]) -> Self {
-        let (send, first) = mpsc::channel();
-        let read = move |send: Sender<u64>| {
+        let (send, found) = mpsc::channel();
+        let read = move |send: Sender<(&'static str, u64)>| {
             let Ok(file) = fs_err::File::open("/proc/kallsyms") else { return Symbols::default() };
             Symbols::parse(BufReader::new(file), |name, address| {
-                if wanted.contains(&name) {
-                    // Only the first is received.
-                    let _ = send.send(address);
+                if let Some(&wanted) = wanted.iter().find(|&&wanted| wanted == name) {
+                    // No more are received once there is the one that is preferred.
+                    let _ = send.send((wanted, address));
                 }
             })
         };
         let own = send.clone();
         let thread = std::thread::Builder::new().spawn(move || read(own));
-        Self { first, reader: thread.map_err(|_| read(send)) }
+        Self { wanted: found, reader: thread.map_err(|_| read(send)) }
     }
 
-    /// The address of the first of the wanted functions, as soon as it is read; 0 if there is none.
-    pub fn first(&self) -> u64 {
-        self.first.recv().unwrap_or(0)
+    /// The address of the wanted function that is preferred, as soon as it is read; if it does not exist, that of another; 0 if there is none.
+    pub fn address(&self, preferred: &str) -> u64 {
+        choose(self.wanted.iter(), preferred)
     }
 
     /// All functions.
     pub fn end(self) -> Symbols {
         self.reader.map_or_else(|read| read, |reader| reader.join().unwrap_or_default())
     }
+}
+
+fn choose(found: impl Iterator<Item = (&'static str, u64)>, preferred: &str) -> u64 {
+    let mut other = 0;
+    for (name, address) in found {
+        if name == preferred {
+            return address;
+        }
+        other = address;
+    }
+    other
 }
 
 impl Symbols {
@@ -177,15 +188,24 @@ mod tests {
     }
 
     #[test]
-    fn the_first_wanted_function_is_known_before_all_are() {
+    fn the_preferred_function_is_chosen_wherever_it_is() {
+        let found = [("tick_nohz_handler", 1), ("tick_sched_timer", 2)];
+        assert_eq!(choose(found.into_iter(), "tick_sched_timer"), 2);
+        assert_eq!(choose(found.into_iter(), "tick_nohz_handler"), 1);
+        assert_eq!(choose(found.into_iter().take(1), "tick_sched_timer"), 1, "there is no other");
+        assert_eq!(choose([].into_iter(), "tick_sched_timer"), 0);
+    }
+
+    #[test]
+    fn a_wanted_function_is_known_before_all_are() {
         let reading = Reading::begin(&["no_such_function"]);
-        assert_eq!(reading.first(), 0);
+        assert_eq!(reading.address("no_such_function"), 0);
         let all = reading.end();
         let Some(&(address, ..)) = all.places.first() else { return };
         let name: &'static str = Box::leak(all.text[..].into());
         let (_, at, length) = all.places[0];
         let wanted = Box::leak(Box::new([&name[at as usize..][..usize::from(length)]]));
-        assert_eq!(Reading::begin(wanted).first(), address);
+        assert_eq!(Reading::begin(wanted).address(wanted[0]), address);
     }
 
     #[test]

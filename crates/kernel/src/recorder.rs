@@ -41,8 +41,6 @@ const BUFFER_BYTES_OF_RARE: u32 = BUFFER_BYTES / 4;
 const STORM_PER_S: u32 = 400_000;
 /// Maximum number of records taken at a time, which bounds memory.
 const PORTION: usize = 1 << 16;
-/// The kernel's functions behind the periodic tick, by version.
-const TICK_FUNCTIONS: [&str; 2] = ["tick_nohz_handler", "tick_sched_timer"];
 
 /// What to watch.
 #[derive(Clone, Debug, Default)]
@@ -104,7 +102,7 @@ impl Recorder {
     /// [`KernelError`], for instance where this user lacks a privilege.
     pub fn start(plan: Plan) -> Result<Self, KernelError> {
         crate::libbpf_log::keep();
-        let symbols = Reading::begin(&TICK_FUNCTIONS);
+        let symbols = Reading::begin(&hooks::TICK_FUNCTIONS);
         let kernel = Btf::from_vmlinux().map_err(|_| KernelError::NoTypes)?;
         let cpus = possible_cpus()?;
         if let Some(&cpu) = plan.cpus.iter().find(|cpu| cpu.0 >= cpus) {
@@ -121,7 +119,8 @@ impl Recorder {
         let ringed: Vec<Cpu> = if plan.follow { (0..cpus).map(Cpu).collect() } else { plan.cpus.clone() };
         let ring_entries = ring_entries(ringed.len());
         let mut open = open()?;
-        let (mut missing, steal) = adapt(&mut open, &kernel, cpus, &plan, symbols.first())?;
+        let (mut missing, steal) =
+            adapt(&mut open, &kernel, cpus, &plan, symbols.address(hooks::tick_function(&kernel)))?;
         size_rings(&mut open, ringed.len(), ring_entries)?;
         let mut skeleton = open.load().map_err(|e| KernelError::refused("the programs", &e))?;
         let rings = Rings::map(
