@@ -15,15 +15,19 @@ static __always_inline int enter_hardirq(u32 kind, u32 id)
 {
 	u64 now = bpf_ktime_get_ns();
 	struct cpu_state *state = this_cpu();
-	if (state && state->active)
+	if (!state)
+		return 0;
+	u16 depth = suspend_hardirq(state);
+	if (state->active)
 		open_at(state, &state->hardirq, kind, id, now);
-	else if (state)
+	else
 		open_unrecorded(&state->hardirq, kind, id);
+	state->hardirq.inside = depth + 1;
 	return 0;
 }
 
-/* Ends the interrupt, charges the thread that it interrupted, and returns the net time. A plain addition is enough: hard interrupts do
- * not nest, and an NMI adds to a sum of its own. */
+/* Ends the interrupt, charges the thread that it interrupted, and returns the net time. A plain addition is enough: one hard interrupt
+ * begins within another only between two of its programs, and an NMI adds to a sum of its own. */
 static __always_inline u64 close_hardirq(struct cpu_state *state, u32 kind, u64 now_ns)
 {
 	u64 net = net_of(state, &state->hardirq, now_ns);
@@ -32,19 +36,28 @@ static __always_inline u64 close_hardirq(struct cpu_state *state, u32 kind, u64 
 	return net;
 }
 
+/* Whether the interrupt that ends now was recorded from its entry on. If not, it ends here. */
+static __always_inline bool is_recorded_hardirq(struct cpu_state *state)
+{
+	if (state->hardirq.start_ns)
+		return true;
+	leave_hardirq(state);
+	return false;
+}
+
 static __always_inline int exit_tick(void)
 {
 	u32 cpu = bpf_get_smp_processor_id();
 	struct cpu_state *state = state_of(cpu);
 	if (!state)
 		return 0;
-	bool recorded = is_recorded(&state->hardirq);
+	bool recorded = state->hardirq.start_ns;
 	u64 now = bpf_ktime_get_ns();
-	if (recorded) {
+	if (recorded)
 		send_entry(state, cpu, &state->hardirq, now, close_hardirq(state, QUELL_TICK, now));
-		state->hardirq.start_ns = 0;
+	leave_hardirq(state);
+	if (recorded)
 		look_for_steal(state, cpu, now);
-	}
 	look_for_unseen_switch(state, cpu, now);
 	return 0;
 }
@@ -53,7 +66,7 @@ static __always_inline int exit_ipi(void)
 {
 	u32 cpu = bpf_get_smp_processor_id();
 	struct cpu_state *state = state_of(cpu);
-	if (!state || !is_recorded(&state->hardirq))
+	if (!state || !is_recorded_hardirq(state))
 		return 0;
 	u64 now = bpf_ktime_get_ns();
 	u64 net = close_hardirq(state, QUELL_IPI, now);
@@ -70,7 +83,7 @@ static __always_inline int exit_ipi(void)
 		publish(entry, number);
 	}
 	state->sent.known = 0;
-	state->hardirq.start_ns = 0;
+	leave_hardirq(state);
 	return 0;
 }
 
@@ -78,7 +91,7 @@ static __always_inline int exit_irq(struct irqaction *action)
 {
 	u32 cpu = bpf_get_smp_processor_id();
 	struct cpu_state *state = state_of(cpu);
-	if (!state || !is_recorded(&state->hardirq))
+	if (!state || !is_recorded_hardirq(state))
 		return 0;
 	u64 now = bpf_ktime_get_ns();
 	u64 net = close_hardirq(state, QUELL_IRQ, now);
@@ -95,7 +108,7 @@ static __always_inline int exit_irq(struct irqaction *action)
 			to->name[0] = 0;
 		publish(entry, number);
 	}
-	state->hardirq.start_ns = 0;
+	leave_hardirq(state);
 	return 0;
 }
 
@@ -103,9 +116,12 @@ static __always_inline int enter_softirq(u32 vector)
 {
 	u64 now = bpf_ktime_get_ns();
 	struct cpu_state *state = this_cpu();
-	if (state && state->active)
+	if (!state)
+		return 0;
+	forget_hardirq(state);
+	if (state->active)
 		open_at(state, &state->softirq, QUELL_SOFTIRQ, vector, now);
-	else if (state)
+	else
 		open_unrecorded(&state->softirq, QUELL_SOFTIRQ, vector);
 	return 0;
 }

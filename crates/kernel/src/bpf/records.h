@@ -80,14 +80,15 @@ struct thread_record {
 	struct own_waits own;
 };
 
-/* What runs at one level of a CPU, from its entry to its exit. No level nests in itself, so one of these per level replaces a stack. */
+/* What runs at one level of a CPU, from its entry to its exit. Only hard interrupts nest in their own level, and rarely, so one of these per
+ * level, and one more, replaces a stack. */
 struct open_interval {
 	u64 start_ns; /* 0: nothing runs, or it is not recorded */
 	u64 inner_ns; /* the CPU's `taken` at the start */
 	u64 what;
 	u32 id;
 	u16 kind;
-	u16 inside; /* something runs at this level, recorded or not: the cause of what is sent and woken during it */
+	u16 inside; /* number of those that run at this level, recorded or not: the cause of what is sent and woken during it */
 };
 
 /* What a hard interrupt touches comes first, then softirqs, then switches, a cache line each: an interrupt finds its caches cold, and its
@@ -122,6 +123,8 @@ struct cpu_state {
 	struct cause woken;   /* what last woke the task `wakee` for this CPU */
 	struct cause running; /* what woke the task that is on this CPU */
 	u32 waiters[MOST_WAITERS]; /* slots of the followed threads that wait on this CPU, preempted; 0: free */
+
+	struct open_interval outer; /* the hard interrupt within which `hardirq` runs, where there is one */
 } __attribute__((aligned(64)));
 
 /* Set before loading. */

@@ -89,6 +89,11 @@ static __always_inline u64 taken_of(const struct cpu_state *state)
 	return state->taken_ns + state->taken_by_nmi_ns;
 }
 
+static __always_inline void count_lost(struct cpu_state *state)
+{
+	__sync_fetch_and_add(&state->lost, 1);
+}
+
 static __always_inline void open_at(struct cpu_state *state, struct open_interval *open, u32 kind, u32 id, u64 now_ns)
 {
 	open->inner_ns = taken_of(state);
@@ -115,6 +120,37 @@ static __always_inline bool is_recorded(struct open_interval *open)
 	return open->start_ns;
 }
 
+/* A hard interrupt comes. One that runs already waits in a place of its own until this one ends: a handler may handle the interrupts that its
+ * device gathers (Intel's VMD). Of three, the middle one is lost. */
+static __always_inline u16 suspend_hardirq(struct cpu_state *state)
+{
+	u16 depth = state->hardirq.inside;
+	if (depth == 1)
+		state->outer = state->hardirq;
+	else if (depth && state->hardirq.start_ns)
+		count_lost(state);
+	return depth;
+}
+
+/* The hard interrupt that runs has ended. */
+static __always_inline void leave_hardirq(struct cpu_state *state)
+{
+	u16 depth = state->hardirq.inside;
+	state->hardirq.start_ns = 0;
+	state->hardirq.inside = depth ? depth - 1 : 0;
+	if (depth == 2)
+		state->hardirq = state->outer;
+}
+
+/* None can run where softirqs begin or tasks switch. The end of one may have been missed, for instance while the programs were attached. */
+static __always_inline void forget_hardirq(struct cpu_state *state)
+{
+	if (state->hardirq.inside) {
+		state->hardirq.start_ns = 0;
+		state->hardirq.inside = 0;
+	}
+}
+
 /* Net time of an interval that ends now. Clocks of two CPUs may differ by a few ns, so a negative value becomes 0. */
 static __always_inline u64 net_of(const struct cpu_state *state, const struct open_interval *open, u64 end_ns)
 {
@@ -132,11 +168,6 @@ static __always_inline void copy_name(char to[NAME_LENGTH], struct task_struct *
 static __always_inline void *ring_of(u32 cpu)
 {
 	return bpf_map_lookup_elem(&rings, &cpu);
-}
-
-static __always_inline void count_lost(struct cpu_state *state)
-{
-	__sync_fetch_and_add(&state->lost, 1);
 }
 
 static __always_inline void *reserve(struct cpu_state *state, u32 cpu, u64 size)
@@ -194,10 +225,17 @@ static __always_inline struct entry *entry_at(struct cpu_state *state, u32 numbe
 }
 
 /* The entry that comes next in this CPU's ring, and its number; none if the ring is full. Interrupts must be disabled. On arm64 an NMI may
- * write to the ring all the same (pseudo-NMIs are interrupts to the kernel's tracepoints), so the number is taken by an atomic operation there. */
+ * write to the ring all the same (pseudo-NMIs are interrupts to the kernel's tracepoints), so the number is taken by an atomic operation there,
+ * and there is room left for what comes between the look at the ring and that: beyond the ring's end, it would overwrite an entry that the
+ * recorder waits for. */
+#ifdef __TARGET_ARCH_x86
+#define SPARE_FOR_NMIS 0
+#else
+#define SPARE_FOR_NMIS 8
+#endif
 static __always_inline struct entry *next_entry(struct cpu_state *state, u32 *number)
 {
-	if (!has_room(state, 0)) {
+	if (!has_room(state, SPARE_FOR_NMIS)) {
 		count_lost(state);
 		return 0;
 	}

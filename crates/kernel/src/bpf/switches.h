@@ -169,6 +169,7 @@ SEC("tp_btf/sched_switch") int BPF_PROG(task_switch, bool preempted, struct task
 		state->softirq.start_ns = 0;
 		state->softirq.inside = 0;
 	}
+	forget_hardirq(state);
 	open_at(state, &state->task, QUELL_TASK, 0, now);
 	return 0;
 }

@@ -6,12 +6,12 @@ use std::process::{Command, Stdio};
 
 const STRICT: [&str; 6] = ["-Wall", "-Wextra", "-Werror", "-Wpedantic", "-Wshadow", "-Wcast-qual"];
 
-fn room(name: &str) -> PathBuf {
+pub fn room(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
 }
 
 /// Whether a compiler is installed.
-fn has(compiler: &str) -> bool {
+pub fn has(compiler: &str) -> bool {
     let found = Command::new(compiler).arg("--version").stdin(Stdio::null()).output().is_ok();
     if !found {
         quell_testing::skip(format!("there is no {compiler}"));
@@ -20,7 +20,7 @@ fn has(compiler: &str) -> bool {
 }
 
 /// Runs a command, and shows its output if it fails.
-fn run(command: &mut Command) -> String {
+pub fn run(command: &mut Command) -> String {
     let output = command.output().unwrap();
     let printed = [output.stdout, output.stderr].concat();
     let printed = String::from_utf8_lossy(&printed).into_owned();
