@@ -3,10 +3,11 @@
 pub mod effect;
 pub mod record;
 
+use std::convert::Infallible;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use quell_kernel::{KernelError, Plan, Recorder};
+use quell_kernel::{KernelError, Plan, Recorder, drain_portions};
 use quell_node::doctor;
 use quell_node::probe::{Plan as ProbePlan, RowSource};
 use quell_recording::{
@@ -15,9 +16,6 @@ use quell_recording::{
 
 use crate::args::SourcesMode;
 use crate::printer::Printer;
-
-/// Maximum amount of records to write in one call, in multiples of the ring's size.
-const MOST_FILL: f64 = 1024.0;
 
 /// Whether the sources of a run are recorded.
 #[derive(Debug)]
@@ -99,16 +97,13 @@ impl Rows {
     /// Passes the rows since the last call to `take` instead of a writer, a portion at a time, so that a full ring needs little memory; returns
     /// how full the fullest ring was.
     pub fn drain(&mut self, mut take: impl FnMut(std::vec::Drain<'_, (Cpu, Interval)>)) -> f64 {
-        let mut fill = 0.0;
-        loop {
+        let Ok(fill) = drain_portions(|| {
             let portion = self.recorder.drain(&mut self.intervals, &mut self.threads);
-            fill += portion.fill;
             take(self.intervals.drain(..));
             self.threads.clear();
-            if !portion.more || fill > MOST_FILL {
-                return fill;
-            }
-        }
+            Ok::<_, Infallible>(portion)
+        });
+        fill
     }
 
     /// Writes all remaining rows, and the current state of the threads that are still alive.
@@ -129,23 +124,22 @@ impl Rows {
 impl RowSource for Rows {
     fn begin(&mut self, manifest: &mut Manifest) {
         self.recorder.set_zero(manifest.zero_monotonic_ns.unwrap_or(0));
+        // What came before takes no room in the rings any more.
+        let Ok(_) = drain_portions(|| {
+            Ok::<_, Infallible>(self.recorder.drain(&mut self.intervals, &mut self.threads))
+        });
         manifest.sources = Some(self.recorder.facts());
     }
 
     fn collect(&mut self, writer: &mut Writer) -> Result<f64, Error> {
-        let mut fill = 0.0;
-        loop {
+        drain_portions(|| {
             let portion = self.recorder.drain(&mut self.intervals, &mut self.threads);
             writer.intervals(&self.intervals)?;
             writer.threads(&self.threads)?;
             self.intervals.clear();
             self.threads.clear();
-            fill += portion.fill;
-            // If records arrive faster than they can be written, the rest waits for the next call, or is lost and counted.
-            if !portion.more || fill > MOST_FILL {
-                return Ok(fill);
-            }
-        }
+            Ok(portion)
+        })
     }
 
     fn drain_interval(&self) -> Duration {

@@ -10,6 +10,7 @@
 mod adopt;
 pub mod container;
 mod cost;
+mod drained;
 mod error;
 mod faults;
 mod hooks;
@@ -23,9 +24,10 @@ mod rings;
 mod translate;
 
 pub use cost::{Cost, count_cost};
+pub use drained::{Drained, drain_portions};
 pub use error::KernelError;
 pub use hooks::missing_hooks;
-pub use recorder::{Drained, Plan, Recorder};
+pub use recorder::{Plan, Recorder};
 
 /// What the build generates from `src/bpf/recorder.bpf.c`: its maps, programs and types.
 #[expect(clippy::all, clippy::pedantic, clippy::restriction, reason = "generated")]

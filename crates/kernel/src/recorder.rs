@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::convert::Infallible;
 use std::mem::MaybeUninit;
 use std::os::fd::AsFd as _;
 use std::rc::Rc;
@@ -17,6 +18,7 @@ use crate::adopt::Adopter;
 use crate::bpf::{OpenRecorderSkel, RecorderSkel, RecorderSkelBuilder, types};
 use crate::container::Container;
 use crate::cost::{self, Cost};
+use crate::drained::{Drained, drain_portions};
 use crate::error::KernelError;
 use crate::faults;
 use crate::hooks;
@@ -57,15 +59,6 @@ pub struct Plan {
     pub cost: bool,
 }
 
-/// The result of a [`Recorder::drain`].
-#[derive(Clone, Copy, Debug)]
-pub struct Drained {
-    /// The share of one ring that it may have filled; can exceed 1 where there are several rings.
-    pub fill: f64,
-    /// Whether more records may be waiting.
-    pub more: bool,
-}
-
 /// The programs while they are attached. They are detached when it is dropped, and when its process ends in any way.
 pub struct Recorder {
     rings: Rings,
@@ -85,6 +78,8 @@ pub struct Recorder {
     ring_entries: u32,
     missing: Vec<String>,
     steal: bool,
+    /// Number of intervals lost before the zero.
+    lost_before: u64,
     /// By how much this process's CLOCK_MONOTONIC is ahead of the kernel's.
     clock_offset_ns: i64,
 }
@@ -169,6 +164,7 @@ impl Recorder {
             ring_entries,
             missing,
             steal,
+            lost_before: 0,
             clock_offset_ns,
         })
     }
@@ -184,13 +180,16 @@ impl Recorder {
     /// [`KernelError::Refused`].
     pub fn attach(&mut self) -> Result<(), KernelError> {
         watch(&self.skeleton, &self.plan.cpus, &self.ringed, self.ring_entries)?;
+        self.lost_before = 0;
         self.hooks = hooks::attach(&mut self.skeleton)?;
         Ok(())
     }
 
-    /// Sets the zero of all rows' times, on this process's CLOCK_MONOTONIC. Intervals that ended before it are left out.
+    /// Sets the zero of all rows' times, on this process's CLOCK_MONOTONIC: now. Intervals that ended before it are left out, and those that
+    /// were lost before it are not counted.
     pub fn set_zero(&mut self, monotonic_ns: u64) {
         self.translator.zero_ns = monotonic_ns.saturating_add_signed(-self.clock_offset_ns);
+        self.lost_before = self.lost_ever();
     }
 
     /// Runs `start`, and follows the threads that the calling thread starts in it, from their birth.
@@ -237,6 +236,17 @@ impl Recorder {
         Drained { fill, more }
     }
 
+    /// Drops all records that have arrived.
+    pub fn discard(&mut self) {
+        let (mut intervals, mut threads) = (Vec::new(), Vec::new());
+        let Ok(_) = drain_portions(|| {
+            let drained = self.drain(&mut intervals, &mut threads);
+            intervals.clear();
+            threads.clear();
+            Ok::<_, Infallible>(drained)
+        });
+    }
+
     /// The longest time between two calls of [`Recorder::drain`] in which a storm does not fill a ring.
     pub fn drain_interval(&self) -> Duration {
         Duration::from_secs(1) * self.ring_entries / STORM_PER_S
@@ -268,8 +278,12 @@ impl Recorder {
         container.slots().iter().any(|(_, slot)| lives(slot.global_pid))
     }
 
-    /// Number of intervals for which no ring had room, since the start.
+    /// Number of intervals for which no ring had room, since the zero.
     pub fn lost(&self) -> u64 {
+        self.lost_ever().saturating_sub(self.lost_before)
+    }
+
+    fn lost_ever(&self) -> u64 {
         let cpus = self.skeleton.maps.cpus.max_entries();
         let states = (0..cpus).filter_map(|cpu| state_of(&self.skeleton, cpu));
         states.fold(0, |sum, state| sum.saturating_add(state.lost))

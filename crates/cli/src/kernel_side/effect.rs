@@ -156,7 +156,7 @@ impl Sink for Blocks<'_> {
 
     fn look(&mut self) -> Result<f64, Error> {
         // In blocks without programs too, so that this thread disturbs all blocks alike.
-        self.recorder.drain(&mut Vec::new(), &mut Vec::new());
+        self.recorder.discard();
         if let Err(error) = self.turn() {
             self.refused = Some(error);
             self.done.store(true, Ordering::SeqCst);
