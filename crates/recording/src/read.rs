@@ -52,7 +52,7 @@ impl Recording {
         let (threads, threads_torn) = read_table::<Thread>(folder)?;
         let (buckets, buckets_torn) = read_table::<Bucket>(folder)?;
         if matches!(manifest.state, State::Recording | State::Failed) {
-            last_flush::complete(folder, &mut manifest, &detours, &intervals);
+            last_flush::complete(folder, &mut manifest, &detours, &quanta, &intervals);
         } else if detours_torn || quanta_torn || intervals_torn || threads_torn || buckets_torn {
             let reason = "a table is cut off, though the manifest calls the recording complete";
             return Err(Error::malformed(folder, reason));

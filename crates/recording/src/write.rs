@@ -27,7 +27,7 @@ pub(crate) const PROGRESS: &str = "progress.jsonl";
 /// One line of `progress.jsonl`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Progress {
-    /// Every CPU was observed up to this time, and all its rows up to here are in the tables.
+    /// Every CPU that was not closed before was observed up to this time, and all its rows up to here are in the tables.
     pub until_ns: Nanos,
     /// Number of rows lost so far per CPU, in the manifest's order.
     pub lost: Vec<u64>,

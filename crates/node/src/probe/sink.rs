@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use quell_recording::{Cpu, Detour, Error, Manifest, Nanos, Progress, Quantum, Writer};
+use quell_recording::{Cpu, Detour, Error, Manifest, Nanos, Progress, Quantum, Warning, Writer};
 
 use super::{RowSource, Status};
 
@@ -77,13 +77,15 @@ pub trait Sink {
 pub(super) struct Disk<'a> {
     folder: &'a Path,
     writer: Option<Writer>,
+    /// The manifest as it is in the folder.
+    manifest: Option<Manifest>,
     rows: &'a mut dyn RowSource,
     status: &'a mut dyn FnMut(Status),
 }
 
 impl<'a> Disk<'a> {
     pub fn new(folder: &'a Path, rows: &'a mut dyn RowSource, status: &'a mut dyn FnMut(Status)) -> Self {
-        Self { folder, writer: None, rows, status }
+        Self { folder, writer: None, manifest: None, rows, status }
     }
 }
 
@@ -91,6 +93,7 @@ impl Sink for Disk<'_> {
     fn begin(&mut self, manifest: &mut Manifest) -> Result<(), Error> {
         self.rows.begin(manifest);
         self.writer = Some(Writer::create(self.folder, manifest)?);
+        self.manifest = Some(manifest.clone());
         Ok(())
     }
 
@@ -104,6 +107,18 @@ impl Sink for Disk<'_> {
 
     fn progress(&mut self, progress: &Progress) -> Result<(), Error> {
         self.writer.as_mut().map_or(Ok(()), |writer| writer.progress(progress))
+    }
+
+    /// Keeps the end on disk, for a recording that is killed later.
+    fn closed(&mut self, cpu: Cpu, last: Nanos) {
+        let (Some(writer), Some(manifest)) = (&self.writer, &mut self.manifest) else { return };
+        for facts in manifest.cpus.iter_mut().filter(|facts| facts.cpu == cpu) {
+            // Zero would be an end that is not known.
+            facts.end_ns = last.max(Nanos::from_nanos(1));
+        }
+        manifest.warnings.push(Warning::CpuClosed { cpu: cpu.0 });
+        // If the disk takes nothing more, the next rows say so.
+        let _ = writer.describe(manifest);
     }
 
     fn look(&mut self) -> Result<f64, Error> {
@@ -148,4 +163,32 @@ pub(super) fn sleep_for(length: Duration) {
     };
     // SAFETY: `time` lives through the call; a null pointer means that the remaining time is not requested.
     unsafe { libc::nanosleep(&raw const time, std::ptr::null_mut()) };
+}
+
+#[cfg(test)]
+mod tests {
+    use quell_recording::{CpuFacts, Method, Recording, Span, State};
+
+    use super::*;
+    use crate::probe::Alone;
+
+    #[test]
+    fn the_end_of_a_closed_cpu_survives_a_kill() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.quell");
+        let mut manifest = Manifest::new(Method::Detour, State::Recording);
+        manifest.cpus = [0, 1].map(|cpu| CpuFacts::from_span(Cpu(cpu), Span::default())).into();
+        let (mut rows, mut status) = (Alone, |_| {});
+        let mut disk = Disk::new(&path, &mut rows, &mut status);
+        disk.begin(&mut manifest).unwrap();
+        disk.closed(Cpu(1), Nanos::from_secs(60));
+        let until_ns = Nanos::from_secs(3600);
+        disk.progress(&Progress { until_ns, lost: vec![0, 0], intervals_lost: 0 }).unwrap();
+        let killed = Recording::open(&path).unwrap();
+        assert_eq!(
+            killed.traces.iter().map(|trace| trace.span.end).collect::<Vec<_>>(),
+            [until_ns, Nanos::from_secs(60)]
+        );
+        assert_eq!(killed.manifest.warnings, [Warning::CpuClosed { cpu: 1 }]);
+    }
 }

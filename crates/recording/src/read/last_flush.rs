@@ -6,14 +6,15 @@ use std::path::Path;
 use fs_err as fs;
 
 use crate::write::{PROGRESS, Progress};
-use crate::{Cpu, Detour, Interval, Manifest, Nanos};
+use crate::{Cpu, Detour, Interval, Manifest, Method, Nanos, Quantum};
 
-/// Sets the end of the recording from the last complete line of the progress file; without one, from the last row. Adds the CPUs that came
-/// online while a command was followed.
+/// Sets the ends of CPUs that the manifest does not have, from the last complete line of the progress file and from later rows. Adds the CPUs
+/// that came online while a command was followed.
 pub(super) fn complete(
     folder: &Path,
     manifest: &mut Manifest,
     detours: &[(Cpu, Detour)],
+    quanta: &[(Cpu, Quantum)],
     intervals: &[(Cpu, Interval)],
 ) {
     let text = fs::read_to_string(folder.join(PROGRESS)).unwrap_or_default();
@@ -26,15 +27,22 @@ pub(super) fn complete(
         cpu.lost = last.as_ref().and_then(|progress| progress.lost.get(index)).copied().unwrap_or(cpu.lost);
     }
     manifest.add_cpus(intervals.iter().map(|row| row.0));
+    let detours = detours.iter().map(|(cpu, detour)| (*cpu, detour.end()));
+    let quanta = quanta.iter().map(|(cpu, quantum)| (*cpu, quantum.start + quantum.duration));
     let mut ends: BTreeMap<Cpu, Nanos> = BTreeMap::new();
-    for (cpu, detour) in detours {
-        let end = ends.entry(*cpu).or_default();
-        *end = (*end).max(detour.end());
+    for (cpu, row_end) in detours.chain(quanta) {
+        let end = ends.entry(cpu).or_default();
+        *end = row_end.max(*end);
     }
+    // The rings of all CPUs are emptied together, so one without intervals was quiet. Probes write their rows less often than these come.
+    let all = Some(intervals).filter(|_| manifest.method == Method::Kernel);
+    let end_of_all = all.into_iter().flatten().map(|(_, interval)| interval.end()).max().unwrap_or_default();
     let flushed = last.as_ref().map_or(Nanos::ZERO, |progress| progress.until_ns);
     for cpu in &mut manifest.cpus {
-        let last_row = ends.get(&cpu.cpu).copied().unwrap_or(Nanos::ZERO);
-        cpu.end_ns = flushed.max(last_row).max(cpu.start_ns);
+        let last_row = ends.get(&cpu.cpu).copied().unwrap_or_default().max(end_of_all);
+        // The end is known of a CPU that was closed, and of a run that has ended; rows that could not be written then are missing.
+        let known = Some(cpu.end_ns).filter(|&end| end > Nanos::ZERO);
+        cpu.end_ns = flushed.min(known.unwrap_or(flushed)).max(last_row).max(cpu.start_ns);
     }
 }
 
@@ -42,7 +50,7 @@ pub(super) fn complete(
 mod tests {
     use crate::manifest::State;
     use crate::{
-        Cpu, CpuFacts, Interval, Manifest, Method, Nanos, Progress, Recording, Source, Span, Writer,
+        Cpu, CpuFacts, Interval, Manifest, Method, Nanos, Progress, Quantum, Recording, Source, Span, Writer,
     };
 
     fn ns(n: u64) -> Nanos {
@@ -73,6 +81,10 @@ mod tests {
         Recording::open(&path).unwrap()
     }
 
+    fn ends(recording: &Recording) -> Vec<u64> {
+        recording.manifest.cpus.iter().map(|cpu| cpu.end_ns.as_nanos()).collect()
+    }
+
     fn progress(until: u64) -> Progress {
         Progress { until_ns: ns(until), lost: vec![0, 7], intervals_lost: 0 }
     }
@@ -90,5 +102,38 @@ mod tests {
         );
         assert_eq!(cpus[2].end_ns, ns(100));
         assert_eq!(recording.intervals[2].intervals, [interval(10, 5)]);
+    }
+    #[test]
+    fn what_was_written_after_the_last_progress_counts() {
+        let rows = [(Cpu(0), interval(1, 2)), (Cpu(1), interval(10, 5))];
+        let kernel = killed(Method::Kernel, |writer| writer.intervals(&rows).unwrap());
+        assert_eq!(ends(&kernel), [15, 15], "a CPU without intervals was quiet");
+        let probe = killed(Method::Detour, |writer| {
+            writer.progress(&progress(12)).unwrap();
+            writer.intervals(&rows).unwrap();
+        });
+        assert_eq!(ends(&probe), [12, 12], "of detours after that nothing is known");
+        let quantum = Quantum { start: ns(20), duration: ns(4), work: 1 };
+        let quanta = killed(Method::Fwq, |writer| writer.quanta(&[(Cpu(1), quantum)]).unwrap());
+        assert_eq!(ends(&quanta), [0, 24]);
+    }
+
+    #[test]
+    fn an_end_that_is_known_is_kept() {
+        let mut manifest = Manifest::new(Method::Detour, State::Recording);
+        manifest.cpus = [0, 1, 2].map(|cpu| CpuFacts::from_span(Cpu(cpu), Span::default())).into();
+        for (cpu, end) in [(1, 60), (2, 200)] {
+            manifest.cpus[cpu].end_ns = ns(end);
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let mut writer = Writer::create(&folder.path().join("a.quell"), &manifest).unwrap();
+        writer.progress(&progress(100)).unwrap();
+        for state in [State::Recording, State::Failed] {
+            if state == State::Failed {
+                manifest.state = state;
+                manifest.write(writer.folder()).unwrap();
+            }
+            assert_eq!(ends(&Recording::open(writer.folder()).unwrap()), [100, 60, 100]);
+        }
     }
 }
