@@ -52,7 +52,7 @@ impl Recording {
         let (threads, threads_torn) = read_table::<Thread>(folder)?;
         let (buckets, buckets_torn) = read_table::<Bucket>(folder)?;
         if matches!(manifest.state, State::Recording | State::Failed) {
-            last_flush::complete(folder, &mut manifest, &detours, &quanta, &intervals);
+            last_flush::complete(folder, &mut manifest, &detours, &quanta, &intervals)?;
         } else if detours_torn || quanta_torn || intervals_torn || threads_torn || buckets_torn {
             let reason = "a table is cut off, though the manifest calls the recording complete";
             return Err(Error::malformed(folder, reason));
@@ -135,10 +135,15 @@ pub(crate) fn read_table<R: Row>(folder: &Path) -> Result<(Vec<(Cpu, R)>, bool),
 pub(crate) fn read_batches(folder: &Path, table: &str, take: Take<'_>) -> Result<bool, Error> {
     let path = folder.join(table).with_extension("parquet");
     if path.exists() {
+        whole_file::require_regular(&path)?;
         return read_parquet(&path, take).map(|()| false);
     }
     let path = folder.join(table).with_extension("arrow");
-    if path.exists() { read_stream(&path, take) } else { Ok(false) }
+    if !path.exists() {
+        return Ok(false);
+    }
+    whole_file::require_regular(&path)?;
+    read_stream(&path, take)
 }
 
 /// Rows of a batch: few enough to discard, many enough to compute with.

@@ -1,6 +1,6 @@
 //! Reads whole files whose size others decide: what a file claims is no reason to allocate it.
 
-use std::io::{self, Read as _};
+use std::io::{self, Read as _, Seek as _};
 use std::path::Path;
 
 use fs_err as fs;
@@ -30,6 +30,33 @@ pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
     let no_text =
         |_| io::Error::new(io::ErrorKind::InvalidData, format!("{}: it is not text", path.display()));
     String::from_utf8(read(path, most)?).map_err(no_text)
+}
+
+/// Checks that a file of a recording is a regular one: a device in its place could have no end, and a pipe would block. This has to come before
+/// the file is opened, because that blocks too. Links are followed, with which sites keep large files elsewhere.
+///
+/// # Errors
+/// [`io::ErrorKind::InvalidInput`], and the system's.
+pub(crate) fn require_regular(path: &Path) -> io::Result<()> {
+    if fs::metadata(path)?.is_file() {
+        return Ok(());
+    }
+    let text = format!("{}: it is not a regular file", path.display());
+    Err(io::Error::new(io::ErrorKind::InvalidInput, text))
+}
+
+/// The last `most` bytes of a regular file.
+///
+/// # Errors
+/// As [`require_regular`].
+pub(crate) fn read_end(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    require_regular(path)?;
+    let mut file = fs::File::open(path)?;
+    let length = file.metadata()?.len();
+    file.seek(io::SeekFrom::Start(length.saturating_sub(most)))?;
+    let mut bytes = Vec::new();
+    file.take(most).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// The content of a file of at most `most` bytes, once `accept` has seen its beginning, up to 1 MiB.
@@ -127,5 +154,18 @@ mod tests {
         fs::File::create(&path).unwrap().set_len(200 << 30).unwrap();
         let text = read(&path, MOST_BYTES).unwrap_err().to_string();
         assert!(text.contains("it has 200.0 GiB, and quell reads at most 4.0 GiB"), "{text}");
+    }
+
+    #[test]
+    fn only_the_end_of_a_regular_file_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("f");
+        fs::write(&path, "0123456789").unwrap();
+        let link = folder.path().join("link");
+        fs_err::os::unix::fs::symlink(&path, &link).unwrap();
+        assert_eq!(read_end(&link, 3).unwrap(), b"789");
+        assert_eq!(read_end(&path, 100).unwrap(), b"0123456789");
+        assert_eq!(read_end(Path::new("/dev/zero"), 3).unwrap_err().kind(), ErrorKind::InvalidInput);
+        assert_eq!(read_end(folder.path(), 3).unwrap_err().kind(), ErrorKind::InvalidInput);
     }
 }

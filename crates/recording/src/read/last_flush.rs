@@ -1,24 +1,28 @@
 //! What the manifest of a recording lacks that its writer did not finish.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::Path;
 
-use fs_err as fs;
-
 use crate::write::{PROGRESS, Progress};
-use crate::{Cpu, Detour, Interval, Manifest, Method, Nanos, Quantum};
+use crate::{Cpu, Detour, Interval, Manifest, Method, Nanos, Quantum, whole_file};
+
+/// The end of the progress file in which its last complete line is looked for.
+const END_BYTES: u64 = 1 << 20;
 
 /// Sets the ends of CPUs that the manifest does not have, from the last complete line of the progress file and from later rows. Adds the CPUs
 /// that came online while a command was followed.
+///
+/// # Errors
+/// If the progress file cannot be read.
 pub(super) fn complete(
     folder: &Path,
     manifest: &mut Manifest,
     detours: &[(Cpu, Detour)],
     quanta: &[(Cpu, Quantum)],
     intervals: &[(Cpu, Interval)],
-) {
-    let text = fs::read_to_string(folder.join(PROGRESS)).unwrap_or_default();
-    let last = text.lines().rev().find_map(|line| serde_json::from_str::<Progress>(line).ok());
+) -> io::Result<()> {
+    let last = last_progress(&folder.join(PROGRESS))?;
     if let (Some(sources), Some(progress)) = (&mut manifest.sources, &last) {
         sources.lost = progress.intervals_lost;
     }
@@ -44,10 +48,23 @@ pub(super) fn complete(
         let known = Some(cpu.end_ns).filter(|&end| end > Nanos::ZERO);
         cpu.end_ns = flushed.min(known.unwrap_or(flushed)).max(last_row).max(cpu.start_ns);
     }
+    Ok(())
+}
+
+/// The last complete line of the progress file, if there is one.
+fn last_progress(path: &Path) -> io::Result<Option<Progress>> {
+    let text = match whole_file::read_end(path, END_BYTES) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        other => other?,
+    };
+    let mut lines = text.rsplit(|&byte| byte == b'\n');
+    Ok(lines.find_map(|line| serde_json::from_slice(line).ok()))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Seek as _, SeekFrom, Write as _};
+
     use crate::manifest::State;
     use crate::{
         Cpu, CpuFacts, Interval, Manifest, Method, Nanos, Progress, Quantum, Recording, Source, Span, Writer,
@@ -135,5 +152,30 @@ mod tests {
             }
             assert_eq!(ends(&Recording::open(writer.folder()).unwrap()), [100, 60, 100]);
         }
+    }
+
+    #[test]
+    fn what_is_no_regular_file_is_refused() {
+        for name in ["progress.jsonl", "detours.arrow", "intervals.parquet"] {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("a.quell");
+            drop(Writer::create(&path, &Manifest::new(Method::Detour, State::Recording)).unwrap());
+            let file = path.join(name);
+            let _ = fs_err::remove_file(&file);
+            fs_err::os::unix::fs::symlink("/dev/zero", &file).unwrap();
+            let refused = Recording::open(&path).unwrap_err().to_string();
+            assert!(refused.contains(name) && refused.contains("not a regular file"), "{refused}");
+        }
+    }
+
+    #[test]
+    fn a_progress_file_of_any_size_is_read_at_its_end() {
+        let recording = killed(Method::Detour, |writer| {
+            let mut file = fs_err::File::create(writer.folder().join("progress.jsonl")).unwrap();
+            file.seek(SeekFrom::Start(200 << 30)).unwrap();
+            let line = serde_json::to_string(&progress(100)).unwrap();
+            file.write_all(format!("\n{line}\n").as_bytes()).unwrap();
+        });
+        assert_eq!(ends(&recording), [100, 100]);
     }
 }
