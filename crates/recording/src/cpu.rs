@@ -15,8 +15,10 @@ impl fmt::Display for Cpu {
     }
 }
 
-/// Maximum CPU number in a list; Linux itself stops at 8,192.
-const MOST: u32 = 65_535;
+impl Cpu {
+    /// The last CPU that lists and recordings may have; Linux itself stops at 8,192.
+    pub(crate) const LAST: Self = Self(65_535);
+}
 
 /// Parses a CPU list in the kernel's notation: `1,3-5`. The result is sorted and has no duplicates.
 ///
@@ -25,7 +27,7 @@ const MOST: u32 = 65_535;
 pub fn parse_cpu_list(text: &str) -> Result<Vec<Cpu>, String> {
     let number =
         |part: &str| {
-            part.trim().parse::<u32>().ok().filter(|&n| n <= MOST).ok_or_else(|| {
+            part.trim().parse::<u32>().ok().filter(|&n| n <= Cpu::LAST.0).ok_or_else(|| {
                 format!("`{part}` in the CPU list `{text}` is not a CPU number (write `1,3-5`)")
             })
         };

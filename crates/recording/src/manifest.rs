@@ -390,7 +390,14 @@ impl Manifest {
     }
 
     /// Checks what the types do not guarantee.
-    fn check(&self) -> Result<(), String> {
+    pub(crate) fn check(&self) -> Result<(), String> {
+        if let Some(facts) = self.cpus.iter().find(|facts| facts.cpu > Cpu::LAST) {
+            return Err(format!(
+                "CPU {} is beyond {}, the last that a recording can have",
+                facts.cpu,
+                Cpu::LAST
+            ));
+        }
         for pair in self.cpus.windows(2) {
             if pair[0].cpu >= pair[1].cpu {
                 return Err(format!("CPU {} is listed twice or out of order", pair[1].cpu));

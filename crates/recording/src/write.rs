@@ -83,13 +83,15 @@ impl Writer {
     /// Creates the folder and its first manifest, whose state is `recording`.
     ///
     /// # Errors
-    /// [`Error::Exists`] if the path exists, [`Error::NoFolder`] if that in which it would be is missing, [`Error::Io`] if it cannot be
-    /// created.
+    /// [`Error::Exists`] if the path exists, [`Error::NoFolder`] if that in which it would be is missing, [`Error::Malformed`] for CPUs that no
+    /// recording can have, [`Error::Io`] if it cannot be created.
     pub fn create(folder: &Path, manifest: &Manifest) -> Result<Self, Error> {
         if folder.exists() {
             return Err(Error::Exists { path: folder.to_owned() });
         }
         check_folder_of(folder)?;
+        // What could not be read must not be written.
+        manifest.check().map_err(|reason| Error::malformed(folder, reason))?;
         // Of two concurrent writers, on one host or two, only one gets the folder.
         match fs::create_dir(folder) {
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {

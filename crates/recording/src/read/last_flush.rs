@@ -30,7 +30,7 @@ pub(super) fn complete(
     for (index, cpu) in manifest.cpus.iter_mut().enumerate() {
         cpu.lost = last.as_ref().and_then(|progress| progress.lost.get(index)).copied().unwrap_or(cpu.lost);
     }
-    manifest.add_cpus(intervals.iter().map(|row| row.0));
+    manifest.add_cpus(intervals.iter().map(|row| row.0).filter(|&cpu| cpu <= Cpu::LAST));
     let detours = detours.iter().map(|(cpu, detour)| (*cpu, detour.end()));
     let quanta = quanta.iter().map(|(cpu, quantum)| (*cpu, quantum.start + quantum.duration));
     let mut ends: BTreeMap<Cpu, Nanos> = BTreeMap::new();

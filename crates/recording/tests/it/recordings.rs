@@ -131,6 +131,9 @@ fn refusals_name_the_thing_and_the_way_out() {
     let refused = Writer::create(&lost, &manifest(&[0], 0)).unwrap_err().to_string();
     assert!(refused.contains("there is no folder") && refused.contains("create it first"), "{refused}");
     assert!(!dir.path().join("missing").exists());
+    let beyond = dir.path().join("b.quell");
+    let refused = Writer::create(&beyond, &manifest(&[65_536], 0)).unwrap_err().to_string();
+    assert!(refused.contains("CPU 65536 is beyond 65535") && !beyond.exists(), "{refused}");
     let file = path.join("manifest.json");
     let good = fs_err::read_to_string(&file).unwrap();
     let ours = format!("\"version\": {FORMAT_VERSION}");
@@ -138,6 +141,7 @@ fn refusals_name_the_thing_and_the_way_out() {
         (ours.as_str(), "\"version\": 99", "newer than the 5 that this quell reads"),
         ("quell.recording", "other.thing", "`format` is `other.thing`"),
         ("\"cpu\": 1", "\"cpu\": 0", "listed twice"),
+        ("\"cpu\": 1", "\"cpu\": 65536", "CPU 65536 is beyond 65535"),
         ("\"end_ns\": 300000", "\"end_ns\": 17", "ends after the CPU's span"),
         ("{", "", "not a manifest"),
     ] {
