@@ -185,9 +185,10 @@ impl LogRun {
 fn longest(found: &[Found]) -> Vec<Ran> {
     let mut sums: BTreeMap<&Ran, u64> = BTreeMap::new();
     for one in found {
-        *sums.entry(&one.ran).or_insert(0) += one.ns;
+        let sum = sums.entry(&one.ran).or_insert(0);
+        *sum = sum.saturating_add(one.ns);
     }
-    let least_ns = LEAST_PART * sums.values().sum::<u64>() as f64;
+    let least_ns = LEAST_PART * sums.values().fold(0u64, |all, &ns| all.saturating_add(ns)) as f64;
     let mut sums: Vec<_> = sums.into_iter().filter(|&(_, ns)| ns as f64 >= least_ns && ns > 0).collect();
     sums.sort_by_key(|&(_, ns)| std::cmp::Reverse(ns));
     sums.into_iter().take(MOST_NAMES).map(|(ran, _)| ran.clone()).collect()

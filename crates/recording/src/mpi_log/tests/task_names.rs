@@ -117,6 +117,14 @@ fn each_task_has_the_time_that_it_ran() {
     assert_eq!(found[2], first.into_iter().chain(rest).collect());
 }
 
+#[test]
+fn runs_that_are_longer_than_all_time_together_have_a_name() {
+    let ns = u64::MAX - 2 * ZERO_NS;
+    let runs = [(7, "evil"), (7, "evil"), (8, "hog")].map(|(pid, name)| ran(u64::MAX, ns, pid, name));
+    let found = counters(&runs, &[(40_000, 0), (60_000, 4_000)]);
+    assert_eq!(found[1], named(&[("task", 4_000)]));
+}
+
 /// The recorder lost two intervals: the kernel's counter has their time, and no name.
 #[test]
 fn what_was_lost_stays_without_a_name() {
