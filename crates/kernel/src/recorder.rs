@@ -20,7 +20,7 @@ use crate::container::Container;
 use crate::cost::{self, Cost};
 use crate::drained::{Drained, drain_portions};
 use crate::error::KernelError;
-use crate::faults;
+use crate::faults::Faults;
 use crate::hooks;
 use crate::names::{Reading, Sources};
 use crate::namespaces::{in_pid_namespace, monotonic_offset_ns};
@@ -71,8 +71,7 @@ pub struct Recorder {
     translator: Translator,
     container: Option<Container>,
     hooks: Vec<Link>,
-    #[expect(dead_code, reason = "held attached")]
-    faults: Vec<Link>,
+    faults: Faults,
     plan: Plan,
     cost: Option<Cost>,
     ring_entries: u32,
@@ -137,7 +136,8 @@ impl Recorder {
         if let Some(container) = container.as_mut().filter(|_| plan.adopt) {
             container.adopt(Adopter::new(&skeleton, cpus)?);
         }
-        let faults = if plan.follow && plan.own_work { faults::attach(&skeleton, cpus)? } else { Vec::new() };
+        let counts_faults = plan.follow && plan.own_work;
+        let faults = if counts_faults { Faults::attach(&skeleton, cpus)? } else { Faults::default() };
         let symbols = symbols.end();
         if symbols.is_empty() {
             missing.push("/proc/kallsyms: functions have no names (it needs CAP_SYSLOG)".into());
@@ -225,6 +225,7 @@ impl Recorder {
         let each = PORTION / self.ringed.len().max(1);
         more |= self.rings.take(each.max(1) as u32, &mut pending);
         let fill = pending.len() as f64 / f64::from(self.ring_entries);
+        let first = intervals.len();
         for raw in pending.drain(..) {
             match &raw {
                 Raw::Thread(ended) => {
@@ -233,6 +234,7 @@ impl Recorder {
                 _ => intervals.extend(self.translator.interval(&raw)),
             }
         }
+        self.missing.extend(self.faults.attach_to_new(&self.skeleton, &intervals[first..]));
         Drained { fill, more }
     }
 
