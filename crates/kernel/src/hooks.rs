@@ -34,8 +34,30 @@ pub(crate) fn attach(skeleton: &mut RecorderSkel<'_>) -> Result<Vec<Link>, Kerne
         .collect()
 }
 
+/// The interrupt at whose end programs read the hypervisor's counter of stolen time: the tick's.
+const TICK_EXIT: &str = if cfg!(target_arch = "x86_64") { "local_timer_exit" } else { "irq_handler_exit" };
+
+/// Why stolen time is not seen, as [`missing_hooks`] says it; `None` if it is.
+pub(crate) fn unseen_steal(kernel: &Btf<'_>) -> Option<String> {
+    let lost = "what the hypervisor takes is not seen";
+    let timer = fs_err::read_to_string("/sys/devices/system/clockevents/clockevent0/current_device");
+    if !keeps_stolen_time(kernel) {
+        Some(format!("prev_steal_time: {lost}"))
+    } else if !exists(kernel, TICK_EXIT) || timer.is_ok_and(|timer| !ticks_there(timer.trim())) {
+        Some(format!("{TICK_EXIT}: the tick does not come there, so {lost}"))
+    } else {
+        None
+    }
+}
+
+/// Whether the tick of a clock event device ends at [`TICK_EXIT`]. On x86 those of hypervisors (`Hyper-V clockevent`, `xen`) do not use the
+/// local timer's interrupt.
+fn ticks_there(timer: &str) -> bool {
+    cfg!(not(target_arch = "x86_64")) || timer.starts_with("lapic")
+}
+
 /// Whether the run queue stores the hypervisor's counter of stolen time, and can be reached from a task.
-pub(crate) fn keeps_stolen_time(kernel: &Btf<'_>) -> bool {
+fn keeps_stolen_time(kernel: &Btf<'_>) -> bool {
     let has = |name: &str, field: &str| {
         kernel
             .type_by_name::<Struct<'_>>(name)
@@ -124,6 +146,15 @@ pub(crate) fn choose<'a>(
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+
+    #[test]
+    #[cfg(target_arch = "x86_64")]
+    fn the_ticks_of_hypervisors_come_elsewhere() {
+        assert!(["lapic", "lapic-deadline"].iter().all(|timer| ticks_there(timer)));
+        assert!(!["Hyper-V clockevent", "xen", ""].iter().any(|timer| ticks_there(timer)));
+    }
+
     mod on_this_machine {
         use crate::hooks::*;
 

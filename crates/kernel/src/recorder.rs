@@ -360,10 +360,9 @@ fn adapt(
         rodata.settings.adopt = u32::from(plan.adopt);
         rodata.settings.tells_state = u32::from(hooks::switch_tells_state(kernel));
     }
-    let steal = hooks::keeps_stolen_time(kernel);
-    if !steal {
-        missing.push("prev_steal_time: what the hypervisor takes is not seen".into());
-    }
+    let unseen_steal = hooks::unseen_steal(kernel);
+    let steal = unseen_steal.is_none();
+    missing.extend(unseen_steal);
     Ok((missing, steal))
 }
 

@@ -109,6 +109,10 @@ static __always_inline int exit_irq(struct irqaction *action)
 		publish(entry, number);
 	}
 	leave_hardirq(state);
+#ifdef __TARGET_ARCH_arm64
+	/* The tick is one of them there. */
+	look_for_steal(state, cpu, now);
+#endif
 	return 0;
 }
 
