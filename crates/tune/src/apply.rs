@@ -126,11 +126,17 @@ pub fn apply(root: &Root, plan: &Plan, applying: &Applying<'_>) -> Result<Applie
 }
 
 /// A journal with its first record. It has its name only once that is on disk.
-fn begun(root: &Root, store: &Store, id: &str, plan: &Plan, writes: &Due<'_>) -> Result<Journal, StoreError> {
-    let planned = |(write, place): &(&Write, Place)| Planned {
-        place: place.to_string(),
-        old: write.old.clone(),
-        new: write.new.clone(),
+fn begun(
+    root: &Root,
+    store: &Store,
+    id: &str,
+    plan: &Plan,
+    writes: &[Due<'_>],
+) -> Result<Journal, StoreError> {
+    let planned = |due: &Due<'_>| Planned {
+        place: due.place.to_string(),
+        old: due.write.old.clone(),
+        new: due.write.new.clone(),
     };
     let begin = Begin {
         version: VERSION,
@@ -162,7 +168,7 @@ fn begun(root: &Root, store: &Store, id: &str, plan: &Plan, writes: &Due<'_>) ->
 /// [`ApplyError::Stale`] if the plan no longer fits the machine.
 pub fn check(root: &Root, plan: &Plan) -> Result<Applied, ApplyError> {
     let (writes, already) = due(root, plan)?;
-    let written = writes.iter().map(|(write, _)| write.id.clone()).collect();
+    let written = writes.iter().map(|due| due.write.id.clone()).collect();
     Ok(Applied { written, already, ..Applied::default() })
 }
 
@@ -189,16 +195,22 @@ fn refuse_interrupted(store: &Store) -> Result<(), ApplyError> {
     Ok(())
 }
 
-/// The writes to make, each with its current place.
-type Due<'a> = Vec<(&'a Write, Place)>;
+/// A write to make.
+struct Due<'a> {
+    write: &'a Write,
+    /// Its current place.
+    place: Place,
+    /// The value before the first write of the plan.
+    now: String,
+}
 
-fn due<'a>(root: &Root, plan: &'a Plan) -> Result<(Due<'a>, Vec<String>), ApplyError> {
+fn due<'a>(root: &Root, plan: &'a Plan) -> Result<(Vec<Due<'a>>, Vec<String>), ApplyError> {
     let (mut writes, mut already, mut stale) = (Vec::new(), Vec::new(), other_machine(root, plan));
     for write in &plan.writes {
         let place = meant(root, &write.place);
         match place.read(root) {
             Ok(now) if place.same(&now, &write.new) => already.push(write.id.clone()),
-            Ok(now) if place.same(&now, &write.old) => writes.push((write, place)),
+            Ok(now) if place.same(&now, &write.old) => writes.push(Due { write, place, now }),
             Ok(now) => {
                 stale.push(format!("{} is `{}` and was `{}`", write.place, now.trim(), write.old.trim()));
             }
@@ -255,9 +267,9 @@ fn new_id(store: &Store) -> Result<String, StoreError> {
 }
 
 /// The mitigations that have writes, in the order of those.
-fn written_for(writes: &Due<'_>) -> Vec<String> {
+fn written_for(writes: &[Due<'_>]) -> Vec<String> {
     let mut ids: Vec<String> = Vec::new();
-    for (write, _) in writes {
+    for Due { write, .. } in writes {
         if !ids.contains(&write.mitigation) {
             ids.push(write.mitigation.clone());
         }
@@ -272,23 +284,29 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    fn run(&mut self, writes: &Due<'_>, applying: &Applying<'_>, id: &str) -> Result<(), String> {
+    fn run(&mut self, writes: &[Due<'_>], applying: &Applying<'_>, id: &str) -> Result<(), String> {
         // First, so that they revert what is written if this process is killed.
         for keeper in &applying.keepers {
             self.log(&Record::Keeper(keeper.clone()))?;
             self.applied.keepers.push(keeper.clone());
         }
+        // systemd stops and disables units along with others: the originals of all are on disk before the first of them changes.
+        let is_unit = |place: &Place| matches!(place, Place::Unit { .. });
+        for (n, due) in writes.iter().enumerate().filter(|(_, due)| is_unit(&due.place)) {
+            self.intend(n, due, &due.place)?;
+        }
         let mut held = Vec::new();
-        for (n, (write, place)) in writes.iter().enumerate() {
+        for (n, due) in writes.iter().enumerate() {
             if (applying.stopped)() {
                 return Err("it was interrupted".into());
             }
+            let place = meant(self.root, &due.place);
+            if !is_unit(&place) {
+                self.intend(n, due, &place)?;
+            }
             match place {
-                Place::Held { what } => {
-                    self.intend(n, write, place)?;
-                    held.push((n, *what, write));
-                }
-                _ => self.write(n, write, &meant(self.root, place))?,
+                Place::Held { what } => held.push((n, what, due.write)),
+                _ => self.write(n, due.write, &place)?,
             }
         }
         if !held.is_empty() || applying.until.is_some() {
@@ -303,9 +321,13 @@ impl Run<'_> {
 
     /// Records the original before its place is written. The record is on disk when this returns, so a crash at any later point can be
     /// reverted.
-    fn intend(&mut self, n: usize, write: &Write, place: &Place) -> Result<(), String> {
+    fn intend(&mut self, n: usize, Due { write, now, .. }: &Due<'_>, place: &Place) -> Result<(), String> {
         let failed = |trouble: PlaceError| format!("{place} cannot be read: {trouble}");
-        let original = place.read(self.root).map_err(failed)?;
+        let mut original = place.read(self.root).map_err(failed)?;
+        // An earlier write of the plan has set it, too.
+        if place.same(&original, &write.new) {
+            original.clone_from(now);
+        }
         let group = groups::read(self.root, &write.group).map_err(failed)?;
         let device = place.device(self.root);
         let intent = Intent { n, write: (*write).clone(), place: place.clone(), device, original, group };
@@ -313,7 +335,6 @@ impl Run<'_> {
     }
 
     fn write(&mut self, n: usize, write: &Write, place: &Place) -> Result<(), String> {
-        self.intend(n, write, place)?;
         fault::point();
         let written = place.write(self.root, &write.new).and_then(|()| {
             fault::point();
@@ -355,7 +376,7 @@ impl Run<'_> {
     /// process that no one knows.
     fn keep(
         &mut self,
-        held: &[(usize, super::catalogue::Held, &&Write)],
+        held: &[(usize, super::catalogue::Held, &Write)],
         applying: &Applying<'_>,
         id: &str,
     ) -> Result<(), String> {

@@ -168,7 +168,7 @@ pub struct Transaction {
     pub id: String,
     /// The head; none if not even that was written, and hence nothing else.
     pub begin: Option<Begin>,
-    /// The writes that were made, or were about to be, in order.
+    /// The writes that were made, or were about to be, in the order of the plan.
     pub entries: Vec<Entry>,
     /// Its keepers. Of two, the second takes over where the first was killed.
     pub keepers: Vec<KeeperRecord>,
@@ -231,16 +231,16 @@ impl Transaction {
                 good
             }
             Record::Intent(intent) => {
-                let good = intent.n == self.entries.len();
-                if good || intent.n > self.entries.len() {
-                    self.entries.push(Entry {
-                        intent,
-                        readback: None,
-                        group_after: Group::new(),
-                        refused: None,
-                        closed: None,
-                    });
+                // Those of units precede the others. Without the chain of version 2 a gap shows that a line is lost.
+                let chained = self.begin.as_ref().is_none_or(|begin| begin.version > 1);
+                let good = chained || intent.n == self.entries.len();
+                let at = self.entries.partition_point(|entry| entry.intent.n < intent.n);
+                if self.entries.get(at).is_some_and(|entry| entry.intent.n == intent.n) {
+                    return false;
                 }
+                let (readback, refused, closed) = Default::default();
+                self.entries
+                    .insert(at, Entry { intent, readback, group_after: Group::new(), refused, closed });
                 good
             }
             Record::Left { .. } => {

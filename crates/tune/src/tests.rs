@@ -1,6 +1,8 @@
 //! The engine on a tree: hand-made plans, truncated journals, values that change behind its back.
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
+mod units;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -10,8 +12,8 @@ use super::Root;
 use super::apply::{Applied, ApplyError, Applying, apply};
 use super::audit::State;
 use super::catalogue::Risk;
-use super::journal::Outcome;
 use super::journal::lines::{self, sealed_again};
+use super::journal::{Outcome, Transaction};
 use super::place::Place;
 use super::plan::{Chosen, Plan, SCHEMA, Write};
 use super::revert::{Foreign, How, RevertError, Reverted, revert};
@@ -347,55 +349,6 @@ fn what_a_boot_sets_anew_by_our_own_file_stands_and_is_given_back() {
     assert!(back(&root).is_whole());
     assert_eq!(root.read(A).unwrap(), "1\n");
     assert!(!root.has(path));
-}
-
-/// A systemctl that keeps the state of one unit in a file.
-const SYSTEMCTL: &str = "#!/bin/sh\nfile=$(dirname \"$0\")/../../run/unit\nread -r active enabled <\"$file\"\ncase $1 in\nis-active) echo \"$active\" ;;\nis-enabled) echo \"$enabled\" ;;\nstart) echo \"active $enabled\" >\"$file\" ;;\nstop) echo \"inactive $enabled\" >\"$file\" ;;\nenable) echo \"$active enabled\" >\"$file\" ;;\ndisable) echo \"$active disabled\" >\"$file\" ;;\nesac\n";
-
-fn unit() -> (tempfile::TempDir, Root, Plan) {
-    use std::os::unix::fs::PermissionsExt as _;
-    let (folder, root) = tree(&[("/run/unit", "active enabled\n"), ("/usr/bin/systemctl", SYSTEMCTL)]);
-    fs::set_permissions(root.path("/usr/bin/systemctl"), std::fs::Permissions::from_mode(0o755)).unwrap();
-    let place = Place::Unit { name: "cron.service".into() };
-    let plan = plan(vec![Write { place, ..write("unit", "active enabled", "inactive disabled") }]);
-    (folder, root, plan)
-}
-
-#[test]
-fn a_unit_that_was_disabled_is_enabled_again_after_a_boot_and_not_started() {
-    let (folder, root, plan) = unit();
-    run(&root, &plan).unwrap();
-    put(folder.path(), BOOT, "boot-2\n");
-    assert_eq!(verify(&root).unwrap()[0].standing, SettingState::Ok);
-    assert!(back(&root).is_whole());
-    assert_eq!(root.read("/run/unit").unwrap(), "inactive enabled\n");
-}
-
-#[test]
-fn a_unit_half_way_is_not_someone_elses() {
-    let (folder, root, plan) = unit();
-    let id = run(&root, &plan).unwrap().id.unwrap();
-    let store = Store::open(&root).unwrap();
-    let text = String::from_utf8(store.read(&id).unwrap()).unwrap();
-    // Killed between disable and stop.
-    let cut: String = text.split_inclusive('\n').take(3).collect();
-    fs::write(store.path_of(&id), sealed_again(cut.as_bytes())).unwrap();
-    put(folder.path(), "/run/unit", "active disabled\n");
-    assert!(back(&root).is_whole());
-    assert_eq!(root.read("/run/unit").unwrap(), "active enabled\n");
-}
-
-#[test]
-fn what_cannot_be_seen_for_now_stays_open() {
-    let (folder, root, plan) = unit();
-    run(&root, &plan).unwrap();
-    let program = root.path("/usr/bin/systemctl");
-    fs::rename(&program, folder.path().join("away")).unwrap();
-    assert!(back(&root).has_failed());
-    assert_eq!(status(&root).unwrap().0[0].stage, Stage::PartlyReverted);
-    fs::rename(folder.path().join("away"), &program).unwrap();
-    assert!(back(&root).is_whole());
-    assert_eq!(root.read("/run/unit").unwrap(), "active enabled\n");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::{Foreign, How, Returned, Reverted};
 use crate::fault;
 use crate::groups;
-use crate::journal::{Entry, Group, Journal, KeeperRecord, Outcome, Record, Transaction};
+use crate::journal::{Entry, Group, Intent, Journal, KeeperRecord, Outcome, Record, Transaction};
 use crate::keeper_process;
 use crate::place::{Place, PlaceError};
 use crate::root::Root;
@@ -130,14 +130,21 @@ impl Run<'_> {
     }
 
     /// Whether quell left this value: it is the new one, or the one that was read back. After an interrupted write or a reboot it may also be an
-    /// intermediate one.
+    /// intermediate one, as it may be of a unit: systemd starts and enables it along with a later one that is restored before.
     fn is_ours(&self, entry: &Entry, current: &str) -> bool {
         let (intent, place) = (&entry.intent, &entry.intent.place);
         place.same(current, &intent.write.new)
             || place.has_lost_cpus(current, &intent.write.new)
             || entry.readback.as_ref().is_some_and(|readback| place.same(current, readback))
-            || (entry.readback.is_none() || self.rebooted)
+            || (entry.readback.is_none() || self.rebooted || self.restores_units_before(intent))
                 && place.half_way(current, &intent.original, &intent.write.new)
+    }
+
+    fn restores_units_before(&self, intent: &Intent) -> bool {
+        let is_unit = |intent: &Intent| matches!(intent.place, Place::Unit { .. });
+        let mut later =
+            self.transaction.entries.iter().map(|entry| &entry.intent).filter(|one| one.n > intent.n);
+        is_unit(intent) && later.any(is_unit)
     }
 
     /// The result for a place that cannot be read or written. It may have vanished with its device or thread; otherwise the next revert
