@@ -17,6 +17,7 @@ mod unit;
 
 use std::fmt;
 
+pub(crate) use file::{PREEMPTION, chosen};
 pub use held::take;
 use quell_recording::Cpu;
 use schemars::JsonSchema;

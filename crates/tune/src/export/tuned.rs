@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use super::shell::{about, script, why_not};
 use super::{Export, File, comments, left, skipped_section};
 use crate::catalogue::Held;
-use crate::place::Place;
+use crate::place::{PREEMPTION, Place};
 use crate::plan::{Left, Plan, Write};
 
 /// Sections, in the order in which TuneD reads the file. The script comes last, because other sections may restart what it moves.
@@ -118,7 +118,8 @@ fn line(write: &Write) -> Option<(&'static str, String)> {
         }
         // The plugin cannot restore a file that reads as empty.
         Place::File { path } if path.starts_with("/sys/") && !write.old.trim().is_empty() => {
-            let plain = !path.contains(['*', '?', '[', ']', '=']);
+            // It finds the word to restore in brackets only.
+            let plain = path != PREEMPTION && !path.contains(['*', '?', '[', ']', '=']);
             plain.then(|| ("sysfs", format!("{path}={value}")))
         }
         Place::Held { what: Held::CpuDmaLatency } => {

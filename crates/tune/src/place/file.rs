@@ -38,6 +38,9 @@ const LISTS: [&str; 11] = [
     "nohz_full",
 ];
 
+/// The only file that marks the chosen word by parentheses: `none voluntary (full) lazy`.
+pub(crate) const PREEMPTION: &str = "/sys/kernel/debug/sched/preempt";
+
 /// The kernel removes isolated CPUs from this mask by itself; where the kernel has it, a second file shows the requested mask.
 const WORKERS: &str = "/workqueue/cpumask";
 
@@ -56,19 +59,21 @@ pub(super) fn write(root: &Root, path: &str, value: &str) -> Result<(), PlaceErr
     let word = match root.is_system() {
         // The kernel ignores an empty write.
         true if value.trim().is_empty() => "\n",
-        true => chosen(value).unwrap_or(value),
+        true => chosen(path, value).unwrap_or(value),
         false => value,
     };
     root.write(path, word).map_err(|e| PlaceError::from_io(&e, word))
 }
 
-/// The word in brackets, in a file that shows all words: `always [madvise] never`.
-fn chosen(text: &str) -> Option<&str> {
-    text.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(word, _)| word)
+/// The chosen word, in a file that shows all: in brackets, as in `always [madvise] never`, or in parentheses.
+pub(crate) fn chosen<'a>(path: &str, text: &'a str) -> Option<&'a str> {
+    let (open, close) = if path == PREEMPTION { ('(', ')') } else { ('[', ']') };
+    text.split_once(open).and_then(|(_, rest)| rest.split_once(close)).map(|(word, _)| word)
 }
 
 pub(super) fn same(path: &str, a: &str, b: &str) -> bool {
-    let (a, b) = (chosen(a).unwrap_or(a).trim(), chosen(b).unwrap_or(b).trim());
+    let word = |text| chosen(path, text).unwrap_or(text).trim();
+    let (a, b) = (word(a), word(b));
     let (mut left, mut right) = (a.split_whitespace(), b.split_whitespace());
     loop {
         match (left.next(), right.next()) {
@@ -151,6 +156,7 @@ mod tests {
             ("/sys/devices/virtual/workqueue/cpumask", "0000000f", "f"),
             ("/sys/class/net/eth0/queues/rx-0/rps_cpus", "0", "00000000,00000000"),
             ("/sys/kernel/mm/transparent_hugepage/enabled", "always madvise [never]\n", "never"),
+            (PREEMPTION, "none voluntary (full) lazy \n", "full"),
             ("/sys/module/block/parameters/x", "Y\n", "1"),
             ("/sys/x/flags", "0x10", "16"),
         ] {
@@ -169,6 +175,8 @@ mod tests {
             ("/proc/sys/kernel/x", "1 2", "1 2 3"),
             ("/sys/x/cpu0/power/pm_qos_resume_latency_us", "0", "n/a"),
             ("/sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never", "always"),
+            (PREEMPTION, "none voluntary (full) lazy \n", "lazy"),
+            ("/sys/kernel/mm/transparent_hugepage/enabled", "(always) never", "always"),
             ("/sys/kernel/y", "Y", "1"),
             ("/proc/sys/vm/x", "", "0"),
         ] {
@@ -183,6 +191,14 @@ mod tests {
         assert_eq!(cpus("/x/cpuset.cpus", "\n"), Some(vec![]));
         assert_eq!(cpus("/x/cpuset.cpus", "all"), None);
         assert_eq!(cpus("/proc/sys/vm/stat_interval", "1"), None);
+    }
+
+    #[test]
+    fn the_kernel_gets_the_chosen_word() {
+        assert_eq!(chosen(PREEMPTION, "none voluntary (full) lazy \n"), Some("full"));
+        assert_eq!(chosen(PREEMPTION, "lazy"), None);
+        assert_eq!(chosen("/sys/block/sda/queue/scheduler", "[none] mq-deadline\n"), Some("none"));
+        assert_eq!(chosen("/sys/x", "a (b) c"), None);
     }
 
     #[test]

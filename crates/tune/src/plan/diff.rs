@@ -6,7 +6,7 @@ use quell_recording::{format_cpu_list, one_line};
 
 use super::{Chosen, Plan, Write};
 use crate::catalogue::Risk;
-use crate::place::{ABSENT, Place};
+use crate::place::{self, ABSENT, Place};
 
 impl Plan {
     /// The plan as a diff: `-` before the current value of a place, `+` before the new one; then what is left unchanged, and why.
@@ -81,9 +81,8 @@ fn side(sign: char, write: &Write, value: &str, notes: &str) -> String {
 
 /// A value on one line; for a file that shows all words, the chosen one.
 pub(crate) fn shown(place: &Place, value: &str) -> String {
-    let chosen = || value.split_once('[')?.1.split_once(']').map(|(word, _)| word);
     let value = match place {
-        Place::File { .. } => chosen().unwrap_or(value),
+        Place::File { path } => place::chosen(path, value).unwrap_or(value),
         _ => value,
     };
     // `3` for CPUs 0-1 could be mistaken for CPU 3.

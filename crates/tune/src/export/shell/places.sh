@@ -165,17 +165,23 @@ look() {
 
 # --- writing ---------------------------------------------------------------------------------------------------------------
 
-# Writes the file $1 to $spot. The kernel wants one word of a file that shows all words and the chosen one in brackets, and does
-# not see an empty write; a copy of a machine gets back every byte.
+# Of a file that shows all words, $text becomes the chosen one: in brackets, and in parentheses in one file.
+chosen() {
+    case ${spot:-}:$text in
+    "$R/sys/kernel/debug/sched/preempt:"*\(*\)*) text=${text#*\(} && text=${text%%\)*} ;;
+    *:*\[*\]*) text=${text#*\[} && text=${text%%\]*} ;;
+    esac
+}
+
+# Writes the file $1 to $spot. The kernel wants the chosen word, and does not see an empty write; a copy of a machine gets back every
+# byte.
 put_file() {
     if [ -n "$R" ]; then
         why=$({ cat "$1" >"$spot"; } 2>&1)
         return
     fi
     text=$(cat "$1")
-    case $text in
-    *\[*\]*) text=${text#*\[} && text=${text%%\]*} ;;
-    esac
+    chosen
     [ -n "$text" ] || text=$NL
     why=$({ printf '%s' "$text" | cat >"$spot"; } 2>&1)
 }
@@ -281,12 +287,10 @@ because() {
 
 # --- comparing -------------------------------------------------------------------------------------------------------------
 
-# A value without what does not count: blanks, the options other than the one in brackets, the commas and first zeros of a mask.
+# A value without what does not count: blanks, the words other than the chosen one, the commas and first zeros of a mask.
 plain() {
     text=$(tr -s '[:space:]' ' ' <"$1")
-    case $text in
-    *\[*\]*) text=${text#*\[} && text=${text%%\]*} ;;
-    esac
+    chosen
     text=${text# }
     printf '%s' "${text% }"
 }

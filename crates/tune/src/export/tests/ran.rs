@@ -10,7 +10,7 @@ use fs_err as fs;
 use super::super::{shell, tuned};
 use super::{HOSTILE, drop_in, file, irq, kthread, plan, text, unit, write};
 use crate::catalogue::Held;
-use crate::place::{ABSENT, Place};
+use crate::place::{ABSENT, PREEMPTION, Place};
 use crate::plan::{Plan, Write};
 
 const THP: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
@@ -167,6 +167,22 @@ fn what_is_applied_is_given_back_to_the_byte() {
     assert!(tree.image() == before);
     let over = |text: String| text.contains(") Z ");
     assert!(fs::read_to_string(format!("/proc/{holder}/stat")).map_or(true, over));
+}
+
+#[test]
+fn the_preemption_mode_is_compared_by_the_word_in_parentheses() {
+    let before = "none voluntary (full) lazy \n";
+    let script = script(&plan(vec![file(PREEMPTION, before, "lazy")]));
+    let tree = Tree::new(&script);
+    tree.put(PREEMPTION, before);
+    assert_eq!(tree.run("apply"), (0, String::new()));
+    // As after a kill between the write and the look, which then has the kernel's text.
+    fs::remove_file(tree.path("/run/quell-tune/1.set")).unwrap();
+    tree.put(PREEMPTION, "none voluntary full (lazy) \n");
+    assert_eq!(tree.run("undo"), (0, String::new()));
+    assert_eq!(tree.read(PREEMPTION), before);
+    let tuned = tuned(&plan(vec![file(PREEMPTION, before, "lazy")]));
+    assert!(text(&tuned, "quell/script.sh").contains(PREEMPTION));
 }
 
 fn holder(tree: &Tree) -> String {
