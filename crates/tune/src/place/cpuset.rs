@@ -36,33 +36,35 @@ pub(super) fn write(root: &Root, what: CpusetKind, value: &str) -> Result<(), Pl
         (_, None) => sets::undo(root, what),
         (_, Some(parts)) => sets::make(root, what, parts),
     };
-    // A set for the job alone moves no thread.
-    if what == CpusetKind::Job {
+    // A set for the job alone moves no thread, and in a copy none runs.
+    if what == CpusetKind::Job || !root.is_system() {
         return change();
     }
     let last = Bindings::now(root);
+    let housekeeping = housekeeping(root, what);
     if wanted.is_some() {
-        last.note(root)?;
+        note_first(root, what, &last)?;
         let changed = change();
         // Also after a failure, which may come late enough for the kernel to forget.
         last.narrow(root);
         if changed.is_err() && matches!(parts(root, what), Ok(None)) {
-            bound::forget(root);
+            last.restore(root, &housekeeping);
         }
         changed?;
     } else {
-        let housekeeping = housekeeping(root, what);
         change()?;
         last.restore(root, &housekeeping);
     }
     Ok(())
 }
 
-/// The CPUs that a set of quell's leaves to other threads; none if that cannot be read, and in a copy.
+/// Notes how threads are bound before there is a set. Afterwards they are bound to its CPUs.
+fn note_first(root: &Root, what: CpusetKind, now: &Bindings) -> Result<(), PlaceError> {
+    if matches!(parts(root, what), Ok(None)) { now.note(root) } else { Ok(()) }
+}
+
+/// The CPUs that a set of quell's leaves to other threads; none if that cannot be read.
 fn housekeeping(root: &Root, what: CpusetKind) -> Vec<Cpu> {
-    if !root.is_system() {
-        return Vec::new();
-    }
     let list = |text: &str| parse_cpu_list(text).unwrap_or_default();
     let compute = parts(root, what).ok().flatten().and_then(|parts| parts.compute);
     let compute = compute.map_or_else(Vec::new, |text| list(&text));

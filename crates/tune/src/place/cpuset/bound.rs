@@ -21,15 +21,13 @@ const FILE: &str = "/run/quell/bound-threads";
 const LONGEST: u64 = 64 << 20;
 
 /// The CPUs on which each thread may run, by id and start.
+#[derive(Debug, PartialEq, Eq)]
 pub(super) struct Bindings(BTreeMap<(u32, u64), Vec<Cpu>>);
 
 impl Bindings {
-    /// Those of all threads of this machine; none in a copy, where nothing runs.
+    /// Those of all threads.
     pub(super) fn now(root: &Root) -> Self {
         let mut all = BTreeMap::new();
-        if !root.is_system() {
-            return Self(all);
-        }
         for process in root.names("/proc").iter().filter(|name| name.parse::<u32>().is_ok()) {
             for name in root.names(&format!("/proc/{process}/task")) {
                 let folder = format!("/proc/{process}/task/{name}");
@@ -42,23 +40,19 @@ impl Bindings {
         Self(all)
     }
 
-    /// Notes these in the file; what is noted already stays.
+    /// Notes these in the file, in place of what an earlier set may have left there.
     pub(super) fn note(&self, root: &Root) -> Result<(), PlaceError> {
-        if !root.is_system() {
-            return Ok(());
-        }
-        let mut all = self.0.clone();
-        all.extend(Self::noted(root).0);
-        let text: String = all
+        let text: String = self
+            .0
             .iter()
             .map(|((id, start), cpus)| format!("{id} {start} {}\n", format_cpu_list(cpus)))
             .collect();
         let write = || {
-            match std::fs::DirBuilder::new().mode(0o755).create(FOLDER) {
+            match std::fs::DirBuilder::new().mode(0o755).create(root.path(FOLDER)) {
                 Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => return Err(error),
                 _ => {}
             }
-            let aside = format!("{FILE}.new");
+            let aside = root.path(&format!("{FILE}.new"));
             let mut file = OpenOptions::new()
                 .write(true)
                 .create(true)
@@ -67,12 +61,13 @@ impl Bindings {
                 .custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC)
                 .open(&aside)?;
             file.write_all(text.as_bytes())?;
-            fs_err::rename(aside, FILE)
+            fs_err::rename(aside, root.path(FILE))
         };
         write().map_err(|error| PlaceError::Other(format!("{FILE} cannot be written: {error}")))
     }
 
-    fn noted(root: &Root) -> Self {
+    /// What the file has.
+    pub(super) fn noted(root: &Root) -> Self {
         let bytes = root.read_bytes(FILE, LONGEST).unwrap_or_default();
         let line = |line: &str| {
             let mut words = line.split(' ');
@@ -97,9 +92,6 @@ impl Bindings {
     /// Binds threads as they were before quell's set was made, and removes the note. `self`: how they were bound last, while the set left them
     /// `housekeeping`.
     pub(super) fn restore(&self, root: &Root, housekeeping: &[Cpu]) {
-        if !root.is_system() {
-            return;
-        }
         let noted = Self::noted(root);
         let now = Self::now(root);
         for (key, last) in &self.0 {
@@ -108,14 +100,7 @@ impl Bindings {
                 bind(root, key.0, wanted);
             }
         }
-        forget(root);
-    }
-}
-
-/// Removes the note: there is no set of quell's.
-pub(super) fn forget(root: &Root) {
-    if root.is_system() {
-        let _ = fs_err::remove_file(FILE);
+        let _ = fs_err::remove_file(root.path(FILE));
     }
 }
 

@@ -136,6 +136,33 @@ fn a_controller_that_others_came_to_use_stays_handed_down() {
 }
 
 #[test]
+fn bindings_are_noted_once_for_each_set() {
+    let (folder, root) = v2("cpuset\n");
+    let thread = folder.path().join("proc/7/task/7");
+    fs::create_dir_all(&thread).unwrap();
+    fs::create_dir(folder.path().join("run")).unwrap();
+    let fields = ["0"; 49].join(" ");
+    fs::write(thread.join("stat"), format!("7 (x) S {fields}\n")).unwrap();
+    let bound_to = |list: &str| {
+        fs::write(thread.join("status"), format!("Cpus_allowed_list:\t{list}\n")).unwrap();
+        Bindings::now(&root)
+    };
+    let what = CpusetKind::Isolated;
+    let (first, within) = (bound_to("0-3"), bound_to("0"));
+    note_first(&root, what, &first).unwrap();
+    assert_eq!(Bindings::noted(&root), first);
+    let parts = Parts::parse("compute=1-3 partition=isolated").unwrap();
+    partition::make(&root, &parts).unwrap();
+    // Written again, as for a CPU that returns; and by someone who would be refused.
+    note_first(&root, what, &within).unwrap();
+    assert_eq!(Bindings::noted(&root), first);
+    // What an earlier set left does not count for a new one.
+    partition::undo(&root).unwrap();
+    note_first(&root, what, &within).unwrap();
+    assert_eq!(Bindings::noted(&root), within);
+}
+
+#[test]
 fn a_machine_without_cpusets_reports_what_is_missing() {
     let (_folder, root) = tree(&[
         (
