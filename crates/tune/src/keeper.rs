@@ -28,8 +28,8 @@ use super::store::Store;
 pub const VERB: &str = "tune-keep";
 /// How often a process without a pidfd is checked.
 const LOOK: Duration = Duration::from_millis(100);
-/// Pause of a keeper between attempts to revert.
-const RETRY: Duration = Duration::from_millis(500);
+/// Pauses of a keeper between attempts to revert: the first, and the longest.
+const RETRY: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(60)];
 
 /// What ends a transaction automatically: whichever comes first.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -247,12 +247,19 @@ fn give_back(request: &Request, why: &str) -> Result<(), String> {
     let me = myself(request.until.as_ref());
     let mut ids = kept_by(&root, &me);
     ids.push(request.id.clone());
-    loop {
+    for pause in pauses() {
         match revert_together(&root, &ids, why) {
-            Ok(reverted) if !reverted.has_failed() => return Ok(()),
-            Ok(_) | Err(_) => std::thread::sleep(RETRY),
+            Ok(reverted) if !reverted.has_failed() => break,
+            Ok(_) | Err(_) => std::thread::sleep(pause),
         }
     }
+    Ok(())
+}
+
+/// Each twice the one before, without end: what a disk or a lock lacks for minutes is not there in half a second.
+fn pauses() -> impl Iterator<Item = Duration> {
+    let [first, longest] = RETRY;
+    std::iter::successors(Some(first), move |pause| Some((*pause * 2).min(longest)))
 }
 
 /// The open transactions of a keeper.
@@ -294,5 +301,17 @@ fn revert_on_request_to_end(request: &Request) {
         // Without it, the signals end this process, and the journal has what is to be reverted.
         // SAFETY: the set was initialised above.
         unsafe { libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const signals, std::ptr::null_mut()) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_keeper_tries_ever_more_rarely_and_never_ends_to_try() {
+        let pauses: Vec<u128> = pauses().map(|pause| pause.as_millis()).take(20).collect();
+        assert_eq!(pauses[..8], [500, 1000, 2000, 4000, 8000, 16_000, 32_000, 60_000]);
+        assert!(pauses[8..].iter().all(|pause| *pause == 60_000));
     }
 }

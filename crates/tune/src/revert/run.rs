@@ -257,10 +257,10 @@ impl Run<'_> {
     fn close(&mut self, entry: &Entry, how: How) {
         let record = match &how {
             How::Closed(how) => Some(Record::Closed { n: entry.intent.n, how: *how }),
-            How::Nearest { nearest, .. } => {
+            How::Nearest { nearest, .. } if entry.readback.as_ref() != Some(nearest) => {
                 Some(Record::Took { n: entry.intent.n, readback: nearest.clone(), group: Group::new() })
             }
-            How::Foreign(_) | How::Failed(_) => None,
+            How::Nearest { .. } | How::Foreign(_) | How::Failed(_) => None,
         };
         if let (Some(record), Some(journal)) = (record, &mut self.journal)
             && let Err(error) = journal.append(&record)

@@ -46,6 +46,11 @@ fn what_cannot_be_seen_for_now_stays_open() {
     fs::rename(&program, folder.path().join("away")).unwrap();
     assert!(back(&root).has_failed());
     assert_eq!(status(&root).unwrap().0[0].stage, Stage::PartlyReverted);
+    let store = Store::open(&root).unwrap();
+    let id = store.ids().unwrap().remove(0);
+    let left = store.read(&id).unwrap();
+    assert!(back(&root).has_failed());
+    assert_eq!(store.read(&id).unwrap(), left, "an attempt that closes nothing leaves no line");
     fs::rename(folder.path().join("away"), &program).unwrap();
     assert!(back(&root).is_whole());
     assert_eq!(root.read("/run/unit").unwrap(), "active enabled\n");
