@@ -1,6 +1,7 @@
 //! The engine on a tree: hand-made plans, truncated journals, values that change behind its back.
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
+mod boots;
 mod units;
 
 use std::collections::BTreeMap;
@@ -318,37 +319,6 @@ fn a_name_that_another_device_has_now_is_left_alone() {
     let reverted = back(&root);
     assert_eq!(reverted.places[0].how, How::Closed(Outcome::Gone));
     assert_eq!(root.read(by_name).unwrap(), "9000\n");
-}
-
-#[test]
-fn after_a_boot_memory_is_left_alone() {
-    let (folder, root, plan) = two();
-    run(&root, &plan).unwrap();
-    put(folder.path(), BOOT, "boot-2\n");
-    put(folder.path(), A, "99\n");
-    assert_eq!(status(&root).unwrap().0[0].stage, Stage::Rebooted);
-    assert!(back(&root).is_whole());
-    assert_eq!(root.read(A).unwrap(), "99\n");
-    assert_eq!(root.read(B).unwrap(), "never", "not even what still stands by chance");
-}
-
-#[test]
-fn what_a_boot_sets_anew_by_our_own_file_stands_and_is_given_back() {
-    let (folder, root, mut plan) = two();
-    fs::create_dir_all(folder.path().join("etc/sysctl.d")).unwrap();
-    let path = "/etc/sysctl.d/90-quell-test.conf";
-    let text = "# quell: test\nvm.a = 20\n";
-    plan.writes.push(Write { place: Place::DropIn { path: path.into() }, ..write(path, "absent", text) });
-    run(&root, &plan).unwrap();
-    assert_eq!(root.read(path).unwrap(), text);
-    put(folder.path(), BOOT, "boot-2\n");
-    put(folder.path(), B, "always [madvise] never\n");
-    assert_eq!(status(&root).unwrap().0[0].stage, Stage::Applied);
-    let standing: Vec<_> = verify(&root).unwrap().iter().map(|one| one.standing).collect();
-    assert_eq!(standing, [SettingState::Ok, SettingState::Drifted, SettingState::Ok]);
-    assert!(back(&root).is_whole());
-    assert_eq!(root.read(A).unwrap(), "1\n");
-    assert!(!root.has(path));
 }
 
 #[test]

@@ -28,9 +28,19 @@ impl Run<'_> {
         let entries = self.transaction.entries.iter().rev().filter(|entry| entry.closed.is_none());
         let (held, mut open): (Vec<&Entry>, Vec<&Entry>) =
             entries.partition(|entry| matches!(entry.intent.place, Place::Held { .. }));
+        if self.rebooted {
+            // A file of a group that the boot has reset stays: written by itself, it would change the others.
+            open.retain(|entry| {
+                let is_reset = !entry.intent.group.is_empty() && !self.is_set_at_boot(entry);
+                if is_reset {
+                    self.close(entry, How::Closed(Outcome::Rebooted));
+                }
+                !is_reset
+            });
+        }
         while !open.is_empty() {
             let first = open.remove(0);
-            if first.intent.group.is_empty() || self.rebooted {
+            if first.intent.group.is_empty() {
                 let how = self.one(first);
                 self.close(first, how);
                 continue;
@@ -83,8 +93,7 @@ impl Run<'_> {
         if self.rebooted {
             match place.after_boot(&original, &current) {
                 Some(value) => original = value,
-                // A value that a drop-in of the same plan set again at boot is still quell's.
-                None if self.sets_at_boot(entry) && place.same(&current, &intent.write.new) => {}
+                None if self.is_set_at_boot(entry) => {}
                 None => return How::Closed(Outcome::Rebooted),
             }
         }
@@ -121,12 +130,15 @@ impl Run<'_> {
         }
     }
 
-    fn sets_at_boot(&self, entry: &Entry) -> bool {
+    /// Whether the place has the value that a drop-in of the same plan set again at boot: it is still quell's.
+    fn is_set_at_boot(&self, entry: &Entry) -> bool {
         let mine = |other: &&Entry| {
             other.intent.write.mitigation == entry.intent.write.mitigation
                 && matches!(other.intent.place, Place::DropIn { .. })
         };
+        let (place, new) = (&entry.intent.place, &entry.intent.write.new);
         self.transaction.entries.iter().any(|other| mine(&other))
+            && place.read(self.root).is_ok_and(|now| place.same(&now, new))
     }
 
     /// Whether quell left this value: it is the new one, or the one that was read back. After an interrupted write or a reboot it may also be an
@@ -207,12 +219,16 @@ impl Run<'_> {
     /// Reverts entries whose files the kernel changes together, newest first. If someone else changed one of the files, all are left alone.
     fn together(&mut self, entries: &[&Entry]) {
         // The oldest snapshot has the originals; the newest readback has the values that quell left.
-        let target = entries.iter().rev().fold(Group::new(), |mut target, entry| {
+        let mut target = entries.iter().rev().fold(Group::new(), |mut target, entry| {
             for (path, text) in &entry.intent.group {
                 target.entry(path.clone()).or_insert_with(|| text.clone());
             }
             target
         });
+        if self.rebooted {
+            // A boot gives files that quell has not written values of its own.
+            target.retain(|path, original| self.stranger(entries, path, original).is_none());
+        }
         let foreign = match self.foreign {
             Foreign::Overwrite => None,
             _ => target.iter().find_map(|(path, original)| self.stranger(entries, path, original)),
