@@ -79,6 +79,8 @@ pub enum ApplyError {
     Failed {
         /// The step, and why it failed.
         what: String,
+        /// The place that could not be written, if it was a write.
+        place: Option<Place>,
         /// The result of reverting the rest.
         reverted: Box<Result<Reverted, String>>,
     },
@@ -113,14 +115,15 @@ pub fn apply(root: &Root, plan: &Plan, applying: &Applying<'_>) -> Result<Applie
     let id = new_id(&store)?;
     let journal = begun(root, &store, &id, plan, &writes)?;
     applied.id = Some(id.clone());
-    let mut transaction = Run { root, journal, applied };
+    let mut transaction = Run { root, journal, applied, failed: None };
     let ended = transaction.run(&writes, applying, &id);
-    let applied = transaction.applied;
+    let Run { applied, failed: place, .. } = transaction;
     match ended {
         Ok(()) => Ok(applied),
         Err(what) => {
             let reverted = revert::revert_one(root, &store, &id, revert::Foreign::Keep, "a failed apply");
-            Err(ApplyError::Failed { what, reverted: Box::new(reverted.map_err(|e| e.to_string())) })
+            let reverted = Box::new(reverted.map_err(|e| e.to_string()));
+            Err(ApplyError::Failed { what, place, reverted })
         }
     }
 }
@@ -281,6 +284,8 @@ struct Run<'a> {
     root: &'a Root,
     journal: Journal,
     applied: Applied,
+    /// The place that could not be written.
+    failed: Option<Place>,
 }
 
 impl Run<'_> {
@@ -292,8 +297,11 @@ impl Run<'_> {
         }
         // systemd stops and disables units along with others: the originals of all are on disk before the first of them changes.
         let is_unit = |place: &Place| matches!(place, Place::Unit { .. });
+        let mut gone = Vec::new();
         for (n, due) in writes.iter().enumerate().filter(|(_, due)| is_unit(&due.place)) {
-            self.intend(n, due, &due.place)?;
+            if !self.intend(n, due, &due.place)? {
+                gone.push(n);
+            }
         }
         let mut held = Vec::new();
         for (n, due) in writes.iter().enumerate() {
@@ -301,8 +309,9 @@ impl Run<'_> {
                 return Err("it was interrupted".into());
             }
             let place = meant(self.root, &due.place);
-            if !is_unit(&place) {
-                self.intend(n, due, &place)?;
+            let is_here = if is_unit(&place) { !gone.contains(&n) } else { self.intend(n, due, &place)? };
+            if !is_here {
+                continue;
             }
             match place {
                 Place::Held { what } => held.push((n, what, due.write)),
@@ -320,18 +329,28 @@ impl Run<'_> {
     }
 
     /// Records the original before its place is written. The record is on disk when this returns, so a crash at any later point can be
-    /// reverted.
-    fn intend(&mut self, n: usize, Due { write, now, .. }: &Due<'_>, place: &Place) -> Result<(), String> {
-        let failed = |trouble: PlaceError| format!("{place} cannot be read: {trouble}");
-        let mut original = place.read(self.root).map_err(failed)?;
+    /// reverted. Returns false if the place is gone by now, and the plan permits that.
+    fn intend(&mut self, n: usize, due: &Due<'_>, place: &Place) -> Result<bool, String> {
+        let Due { write, now, .. } = due;
+        let read = place.read(self.root).and_then(|now| Ok((now, groups::read(self.root, &write.group)?)));
+        let (mut original, group) = match read {
+            Ok(read) => read,
+            Err(trouble) if write.may_fail && trouble.is_absence() => {
+                self.applied.refused.push((write.id.clone(), trouble.to_string()));
+                return Ok(false);
+            }
+            Err(trouble) => {
+                self.failed = Some(write.place.clone());
+                return Err(format!("{place} cannot be read: {trouble}"));
+            }
+        };
         // An earlier write of the plan has set it, too.
         if place.same(&original, &write.new) {
             original.clone_from(now);
         }
-        let group = groups::read(self.root, &write.group).map_err(failed)?;
         let device = place.device(self.root);
         let intent = Intent { n, write: (*write).clone(), place: place.clone(), device, original, group };
-        self.log(&Record::Intent(intent))
+        self.log(&Record::Intent(intent)).map(|()| true)
     }
 
     fn write(&mut self, n: usize, write: &Write, place: &Place) -> Result<(), String> {
@@ -357,6 +376,7 @@ impl Run<'_> {
             }
             Err(trouble) => {
                 self.took(n, write, place)?;
+                self.failed = Some(write.place.clone());
                 Err(format!("{place} cannot be set to `{}`: {trouble}", write.new.trim()))
             }
         }

@@ -185,7 +185,7 @@ impl<'a> Served<'a> {
     /// Applies what is due of a plan.
     ///
     /// # Errors
-    /// See [`ApplyError`]. Writes of a plan that failed are not tried again.
+    /// See [`ApplyError`]. A write that failed is not tried again.
     pub fn apply(&mut self, due: &Plan, stopped: &dyn Fn() -> bool) -> Result<Applied, ApplyError> {
         self.record_moved()?;
         if self.is_unguarded() {
@@ -195,8 +195,14 @@ impl<'a> Served<'a> {
         let applying =
             Applying { program: self.program.clone(), until, keepers: self.keepers.clone(), stopped };
         let applied = apply(self.root, due, &applying);
-        if matches!(applied, Ok(_) | Err(ApplyError::Failed { .. })) {
-            for write in &due.writes {
+        for write in &due.writes {
+            let is_over = match &applied {
+                Ok(_) => true,
+                // The others are reverted, and due at the next look.
+                Err(ApplyError::Failed { place, .. }) => place.as_ref() == Some(&write.place),
+                Err(_) => false,
+            };
+            if is_over {
                 let value = write.place.read(self.root).unwrap_or_else(|_| write.new.clone());
                 let ours =
                     Ours { value, wanted: write.new.clone(), foreign: false, disturbed: false, moved: None };

@@ -379,6 +379,25 @@ fn files_that_change_together_are_given_back_together() {
 }
 
 #[test]
+fn a_place_that_goes_while_a_plan_is_applied_does_not_end_it() {
+    const C: &str = "/proc/sys/vm/c";
+    let (folder, root, mut plan) = two();
+    put(folder.path(), C, "1\n");
+    plan.writes[1].may_fail = true;
+    plan.writes.push(write(C, "1\n", "2"));
+    let stopped = || fs::remove_dir_all(root.path("/sys/kernel/mm")).is_err_and(|_| false);
+    let applying = Applying { program: "/none".into(), until: None, keepers: Vec::new(), stopped: &stopped };
+    let locked = |e: &ApplyError| matches!(e, ApplyError::Store(StoreError::Locked(_)));
+    let applied = unlocked(|| apply(&root, &plan, &applying), locked).unwrap();
+    let of = |path: &str| format!("test:{path}");
+    assert_eq!(applied.written, [of(A), of(C)]);
+    assert_eq!(applied.refused[0].0, of(B));
+    assert_eq!(status(&root).unwrap().0[0].stage, Stage::Applied);
+    assert!(back(&root).is_whole());
+    assert_eq!((root.read(A).unwrap(), root.read(C).unwrap()), ("1\n".into(), "1\n".into()));
+}
+
+#[test]
 fn what_fails_half_way_is_taken_back() {
     let (folder, root, mut plan) = two();
     let before = image(&root, &[A, B]);

@@ -70,6 +70,23 @@ fn a_plan_that_could_not_be_applied_is_tried_again() {
 }
 
 #[test]
+fn only_the_write_that_failed_is_not_tried_again() {
+    // Readable, and denied.
+    let denied = "/etc/passwd";
+    let (folder, root) = tree(&[(MASK, "f"), (denied, "x")]);
+    let mut served = disturbed(folder.path(), &root);
+    put(folder.path(), "/proc/sys/vm/a", "1");
+    let wanted = plan(vec![write("/proc/sys/vm/a", "1", "2"), write(denied, "x", "y")]);
+    let due = served.look(&wanted).unwrap().due;
+    assert!(matches!(apply_due(&mut served, &due), Err(ApplyError::Failed { .. })));
+    assert_eq!(root.read("/proc/sys/vm/a").unwrap(), "1");
+    let due = served.look(&wanted).unwrap().due;
+    assert_eq!(due.writes, [wanted.writes[0].clone()]);
+    apply_due(&mut served, &due).unwrap();
+    assert_eq!(root.read("/proc/sys/vm/a").unwrap(), "2");
+}
+
+#[test]
 fn a_change_of_the_kernel_stays_its_own_until_the_plan_is_applied() {
     let (folder, root) = tree(&[(MASK, "f")]);
     let mut served = disturbed(folder.path(), &root);
