@@ -133,7 +133,7 @@ pub struct Intent {
 }
 
 /// A keeper.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct KeeperRecord {
     /// Its pid.
     pub pid: u32,

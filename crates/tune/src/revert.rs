@@ -4,11 +4,12 @@
 mod result;
 mod run;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 pub use self::result::{Damage, How, Returned, Reverted};
 use self::run::Run;
+pub(super) use self::run::is_gone;
 use super::fault;
 use super::journal::{Entry, Journal, KeeperRecord, Record, Transaction};
 use super::keeper_process;
@@ -56,12 +57,12 @@ pub fn revert_together(root: &Root, ids: &[String], by: &str) -> Result<Reverted
     let _lock = Lock::take(root)?;
     let mut open = store.ids()?;
     open.reverse();
-    let (mut all, mut waits) = (Reverted::default(), None);
-    for id in open.iter().filter(|id| ids.contains(id)) {
-        let others: Vec<String> =
-            open.iter().filter(|one| *one == id || !ids.contains(one)).cloned().collect();
+    let ids: BTreeSet<&String> = ids.iter().collect();
+    let (mine, others): (Vec<String>, Vec<String>) = open.into_iter().partition(|id| ids.contains(id));
+    let (mut all, mut waits, mut keepers) = (Reverted::default(), None, Keepers::read(&store)?);
+    for id in &mine {
         match refuse_below(&store, &others, id) {
-            Ok(()) => all.extend(revert_one(root, &store, id, Foreign::Keep, by)?),
+            Ok(()) => all.extend(revert_next(root, &store, &mut keepers, id, Foreign::Keep, by)?),
             Err(error @ RevertError::Below { .. }) => waits = Some(error),
             Err(error) => return Err(error),
         }
@@ -76,9 +77,9 @@ fn each(
     foreign: Foreign,
     by: &str,
 ) -> Result<Reverted, RevertError> {
-    let mut all = Reverted::default();
+    let (mut all, mut keepers) = (Reverted::default(), Keepers::read(store)?);
     for id in newest_first {
-        all.extend(revert_one(root, store, id, foreign, by)?);
+        all.extend(revert_next(root, store, &mut keepers, id, foreign, by)?);
     }
     Ok(all)
 }
@@ -140,7 +141,7 @@ fn refuse_below(store: &Store, newest_first: &[String], id: &str) -> Result<(), 
         Ok(transaction.entries.iter().flat_map(of).collect())
     };
     let mine = places(id)?;
-    for above in newest_first.iter().take_while(|one| *one != id) {
+    for above in newest_first.iter().take_while(|one| one.as_str() > id) {
         if let Some(place) = places(above)?.intersection(&mine).next() {
             return Err(RevertError::Below { above: above.clone(), place: place.clone() });
         }
@@ -177,6 +178,18 @@ pub(super) fn revert_one(
     foreign: Foreign,
     by: &str,
 ) -> Result<Reverted, StoreError> {
+    revert_next(root, store, &mut Keepers::read(store)?, id, foreign, by)
+}
+
+/// As [`revert_one`], for one of several.
+fn revert_next(
+    root: &Root,
+    store: &Store,
+    keepers: &mut Keepers,
+    id: &str,
+    foreign: Foreign,
+    by: &str,
+) -> Result<Reverted, StoreError> {
     let bytes = store.read(id)?;
     let transaction = Transaction::read(id, &bytes);
     let mut reverted = Reverted { ids: vec![id.to_owned()], ..Reverted::default() };
@@ -199,7 +212,7 @@ pub(super) fn revert_one(
     };
     // After a reboot only what is on disk has to be reverted: settings in memory are gone.
     let rebooted = transaction.rebooted(&boot_id(root));
-    let needed = keepers_of_others(store, id)?;
+    let needed = keepers.needed_without(&transaction);
     let mut run = Run { root, journal, foreign, rebooted, transaction: &transaction, needed, reverted };
     run.all();
     let (mut journal, mut reverted) = (run.journal, run.reverted);
@@ -218,7 +231,12 @@ pub(super) fn revert_one(
     } else {
         let ended = append(&Record::End { at: now(), by: by.to_owned() });
         let ended = ended.and_then(|()| journal.as_ref().map_or(Ok(()), Journal::sync));
-        ended.map_err(|e| e.to_string()).and_then(|()| store.close(id).map_err(|e| e.to_string()))
+        let closed =
+            ended.map_err(|e| e.to_string()).and_then(|()| store.close(id).map_err(|e| e.to_string()));
+        if closed.is_ok() {
+            keepers.remove(&transaction);
+        }
+        closed
     };
     match closed {
         Ok(()) => fault::point(),
@@ -227,10 +245,29 @@ pub(super) fn revert_one(
     Ok(reverted)
 }
 
-fn keepers_of_others(store: &Store, id: &str) -> Result<Vec<KeeperRecord>, StoreError> {
-    let mut keepers = Vec::new();
-    for other in store.ids()?.iter().filter(|other| *other != id) {
-        keepers.extend(Transaction::read(other, &store.read(other)?).keepers);
+/// Keepers of open transactions, each with the number of transactions that name it.
+struct Keepers(BTreeMap<KeeperRecord, usize>);
+
+impl Keepers {
+    fn read(store: &Store) -> Result<Self, StoreError> {
+        let mut all = BTreeMap::new();
+        for id in store.ids()? {
+            let keepers = Transaction::read(&id, &store.read(&id)?).keepers;
+            keepers.into_iter().for_each(|keeper| *all.entry(keeper).or_default() += 1);
+        }
+        Ok(Self(all))
     }
-    Ok(keepers)
+
+    /// The keepers of a transaction that another one names, too.
+    fn needed_without(&self, transaction: &Transaction) -> Vec<KeeperRecord> {
+        let is_needed = |keeper: &&KeeperRecord| self.0.get(keeper).is_some_and(|number| *number > 1);
+        transaction.keepers.iter().filter(is_needed).cloned().collect()
+    }
+
+    /// A transaction is closed.
+    fn remove(&mut self, transaction: &Transaction) {
+        for keeper in &transaction.keepers {
+            self.0.entry(keeper.clone()).and_modify(|number| *number -= 1);
+        }
+    }
 }

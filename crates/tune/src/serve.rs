@@ -16,7 +16,7 @@ use super::journal::{Journal, KeeperRecord, Record, Transaction};
 use super::keeper::Until;
 use super::place::Place;
 use super::plan::{Plan, Write};
-use super::revert::{RevertError, Reverted, revert_together};
+use super::revert::{RevertError, Reverted, is_gone, revert_together};
 use super::root::Root;
 use super::store::{Lock, Store, StoreError};
 
@@ -72,6 +72,11 @@ impl<'a> Served<'a> {
     pub fn look(&mut self, plan: &Plan) -> Result<Look, StoreError> {
         let is_gone = |place: &Place| place.read(self.root).is_err_and(|trouble| trouble.is_absence());
         self.ours.retain(|place, _| matches!(place, Place::Held { .. }) || !is_gone(place));
+        match self.close_gone() {
+            // The next look closes them.
+            Ok(()) | Err(StoreError::Locked(_)) => {}
+            Err(error) => return Err(error),
+        }
         let open = self.open_places()?;
         let (mut writes, mut again, mut foreign) = (Vec::new(), Vec::new(), Vec::new());
         for write in &plan.writes {
@@ -113,16 +118,43 @@ impl<'a> Served<'a> {
         Ok(Look { due, again, foreign })
     }
 
-    /// The places of its open transactions that are not reverted.
-    fn open_places(&self) -> Result<BTreeSet<Place>, StoreError> {
-        let mut places = BTreeSet::new();
-        let Some(store) = Store::open_if_there(self.root)? else { return Ok(places) };
+    /// Closes transactions whose places are all gone, such as those of threads that ended. A service would have ever more of them. One stays,
+    /// because the keepers are needed as long as the service runs.
+    fn close_gone(&mut self) -> Result<(), StoreError> {
+        let is_gone = |place: &Place| place.read(self.root).is_err_and(|why| is_gone(self.root, place, &why));
+        let (gone, rest): (Vec<_>, Vec<_>) = self
+            .open()?
+            .into_iter()
+            .partition(|(_, places)| !places.is_empty() && places.iter().all(is_gone));
+        let gone = gone.into_iter().skip(usize::from(rest.is_empty()));
+        let gone: Vec<String> = gone.map(|(id, _)| id).collect();
+        if gone.is_empty() {
+            return Ok(());
+        }
+        if let Err(RevertError::Store(error)) = revert_together(self.root, &gone, "the end of its places") {
+            return Err(error);
+        }
+        let open: BTreeSet<String> = self.open()?.into_iter().map(|(id, _)| id).collect();
+        self.transactions.retain(|id| open.contains(id) || !gone.contains(id));
+        Ok(())
+    }
+
+    /// Its open transactions, each with its places that are not reverted.
+    fn open(&self) -> Result<Vec<(String, Vec<Place>)>, StoreError> {
+        let mut open = Vec::new();
+        let Some(store) = Store::open_if_there(self.root)? else { return Ok(open) };
         for id in &self.transactions {
             let Some(bytes) = store.read_if_there(id)? else { continue };
             let entries = Transaction::read(id, &bytes).entries.into_iter();
-            places.extend(entries.filter(|entry| entry.closed.is_none()).map(|entry| entry.intent.place));
+            let places = entries.filter(|entry| entry.closed.is_none()).map(|entry| entry.intent.place);
+            open.push((id.clone(), places.collect()));
         }
-        Ok(places)
+        Ok(open)
+    }
+
+    /// The places of its open transactions that are not reverted.
+    fn open_places(&self) -> Result<BTreeSet<Place>, StoreError> {
+        Ok(self.open()?.into_iter().flat_map(|(_, places)| places).collect())
     }
 
     /// Makes a write again, if its place is still in an open transaction: the journal has its original.

@@ -17,9 +17,23 @@ pub(super) struct Run<'a> {
     pub foreign: Foreign,
     pub rebooted: bool,
     pub transaction: &'a Transaction,
-    /// The keepers of other open transactions.
+    /// Its keepers that other open transactions name, too.
     pub needed: Vec<KeeperRecord>,
     pub reverted: Reverted,
+}
+
+/// Whether a place that cannot be read has vanished, as with its device or thread.
+pub fn is_gone(root: &Root, place: &Place, trouble: &PlaceError) -> bool {
+    match (place, trouble) {
+        (_, PlaceError::Gone(_)) => true,
+        (Place::Unit { .. }, PlaceError::Missing) => true,
+        // While a file system is not mounted, its files are missing, but have not vanished.
+        (Place::File { path }, PlaceError::Missing) => {
+            let folder = path.rsplit_once('/').map_or("/", |(folder, _)| folder);
+            !path.starts_with("/sys/kernel/debug/") && !root.has(folder)
+        }
+        _ => false,
+    }
 }
 
 impl Run<'_> {
@@ -162,17 +176,7 @@ impl Run<'_> {
     /// The result for a place that cannot be read or written. It may have vanished with its device or thread; otherwise the next revert
     /// tries again.
     fn unseen(&self, place: &Place, trouble: &PlaceError) -> How {
-        let gone = match (place, trouble) {
-            (_, PlaceError::Gone(_)) => true,
-            (Place::Unit { .. }, PlaceError::Missing) => true,
-            // While a file system is not mounted, its files are missing, but have not vanished.
-            (Place::File { path }, PlaceError::Missing) => {
-                let folder = path.rsplit_once('/').map_or("/", |(folder, _)| folder);
-                !path.starts_with("/sys/kernel/debug/") && !self.root.has(folder)
-            }
-            _ => false,
-        };
-        match (gone, self.foreign) {
+        match (is_gone(self.root, place, trouble), self.foreign) {
             (true, _) => How::Closed(Outcome::Gone),
             (false, Foreign::Forget) => How::Closed(Outcome::Forgotten),
             (false, _) => How::Failed(trouble.to_string()),

@@ -8,6 +8,7 @@ use crate::revert::How;
 use crate::tests::{plan, put, tree, unlocked, write};
 
 const MASK: &str = "/proc/irq/default_smp_affinity";
+const DEVICE: &str = "/sys/devices/x/power";
 
 /// A service that has applied `1` in place of `f`, after which CPU 3 came or went, and the kernel wrote `e`.
 fn disturbed<'a>(folder: &Path, root: &'a Root) -> Served<'a> {
@@ -67,6 +68,50 @@ fn a_plan_that_could_not_be_applied_is_tried_again() {
     let due = served.look(&wanted).unwrap().due;
     apply_due(&mut served, &due).unwrap();
     assert_eq!(ended(&served), ("f".into(), vec![]));
+}
+
+/// Applies another write to a device's file, in a transaction of its own.
+fn with_device(folder: &Path, served: &mut Served<'_>) {
+    put(folder, DEVICE, "1");
+    let due = served.look(&plan(vec![write(DEVICE, "1", "2")])).unwrap().due;
+    apply_due(served, &due).unwrap();
+}
+
+#[test]
+fn a_transaction_whose_places_are_gone_is_closed() {
+    let (folder, root) = tree(&[(MASK, "f")]);
+    let mut served = disturbed(folder.path(), &root);
+    with_device(folder.path(), &mut served);
+    let open = || Store::open(&root).unwrap().ids().unwrap();
+    assert_eq!(served.transactions, open());
+    fs_err::remove_dir_all(folder.path().join("sys/devices/x")).unwrap();
+    let locked = |error: &StoreError| matches!(error, StoreError::Locked(_));
+    unlocked(|| served.close_gone(), locked).unwrap();
+    assert_eq!((open().len(), served.transactions.clone()), (1, open()));
+    // The last one stays, because its keepers are needed.
+    fs_err::remove_dir_all(folder.path().join("proc/irq")).unwrap();
+    unlocked(|| served.close_gone(), locked).unwrap();
+    assert_eq!((open().len(), served.transactions.clone()), (1, open()));
+}
+
+#[test]
+fn keepers_end_with_the_last_transaction_that_names_them() {
+    let (folder, root) = tree(&[(MASK, "f")]);
+    let mut served = disturbed(folder.path(), &root);
+    let mut child = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
+    let start = crate::place::started(child.id()).unwrap();
+    let keepers = vec![KeeperRecord { pid: child.id(), start, until: None }];
+    served.keepers.clone_from(&keepers);
+    with_device(folder.path(), &mut served);
+    put(folder.path(), "/proc/sys/vm/a", "1");
+    let due = served.look(&plan(vec![write("/proc/sys/vm/a", "1", "2")])).unwrap().due;
+    apply_due(&mut served, &due).unwrap();
+    let locked = |error: &RevertError| matches!(error, RevertError::Store(StoreError::Locked(_)));
+    let last = served.transactions.pop().unwrap();
+    unlocked(|| revert_together(&root, std::slice::from_ref(&last), "a test"), locked).unwrap();
+    assert!(crate::keeper_process::lives(&keepers[0]));
+    unlocked(|| served.end(), locked).unwrap();
+    assert!(!child.wait().unwrap().success());
 }
 
 #[test]
