@@ -180,6 +180,11 @@ class Unit(unittest.TestCase):
                 about = [line for line in printed.stderr.splitlines() if shipped.stem in line]
                 self.assertEqual(about, [])
 
+    def test_drop_ins_are_restored_before_a_boot_reads_them(self) -> None:
+        lines = (PACKAGING / "systemd/quell-recover.service").read_text().splitlines()
+        before = {unit for line in lines if line.startswith("Before=") for unit in line[7:].split()}
+        self.assertLessEqual({"systemd-sysctl.service", "systemd-tmpfiles-setup.service"}, before)
+
 
 @unittest.skipUnless(QUELL.exists(), "no target/debug/quell: run cargo build first")
 @unittest.skipUnless(shutil.which("dpkg-deb"), "no dpkg-deb here")
