@@ -17,6 +17,9 @@ use super::{ABSENT, PlaceError};
 use crate::catalogue::CpusetKind;
 use crate::root::Root;
 
+/// The state of a partition that the kernel could not keep.
+const INVALID: &str = "invalid";
+
 pub(super) fn read(root: &Root, what: CpusetKind) -> Result<String, PlaceError> {
     Ok(parts(root, what)?.map_or_else(|| ABSENT.to_owned(), |parts| parts.to_string()))
 }
@@ -30,6 +33,9 @@ fn parts(root: &Root, what: CpusetKind) -> Result<Option<Parts>, PlaceError> {
 
 pub(super) fn write(root: &Root, what: CpusetKind, value: &str) -> Result<(), PlaceError> {
     let wanted = if value.trim() == ABSENT { None } else { Some(Parts::parse(value)?) };
+    if wanted.as_ref().is_some_and(|parts| parts.partition.as_deref() == Some(INVALID)) {
+        return Err(PlaceError::Invalid(value.trim().to_owned()));
+    }
     let change = || match (what, &wanted) {
         (CpusetKind::Isolated, None) => partition::undo(root),
         (CpusetKind::Isolated, Some(parts)) => partition::make(root, parts),
@@ -106,7 +112,7 @@ pub fn wanted(
     Ok(parts.to_string())
 }
 
-/// Whether a value is another one less some CPUs or memory.
+/// Whether a value is another one less some CPUs or memory. Without any of its CPUs a partition is invalid until they return.
 pub(super) fn has_lost(now: &str, before: &str) -> bool {
     let (Ok(now), Ok(before)) = (Parts::parse(now), Parts::parse(before)) else { return false };
     let list = |text: &Option<String>| {
@@ -116,7 +122,11 @@ pub(super) fn has_lost(now: &str, before: &str) -> bool {
         let before = list(before);
         list(now).iter().all(|cpu| before.contains(cpu))
     };
-    let rest = |parts: &Parts| (parts.balance.clone(), parts.partition.clone(), parts.controller.clone());
+    let partition = |parts: &Parts| match parts.partition.as_deref() {
+        Some(INVALID) => before.partition.clone(),
+        _ => parts.partition.clone(),
+    };
+    let rest = |parts: &Parts| (parts.balance.clone(), partition(parts), parts.controller.clone());
     within(&now.compute, &before.compute)
         && within(&now.housekeeping, &before.housekeeping)
         && within(&now.mems, &before.mems)
@@ -147,7 +157,7 @@ impl Parts {
                 "housekeeping" => (&mut parts.housekeeping, parse_cpu_list(value).is_ok()),
                 "mems" => (&mut parts.mems, parse_cpu_list(value).is_ok()),
                 "balance" => (&mut parts.balance, value == "off"),
-                "partition" => (&mut parts.partition, value == "isolated"),
+                "partition" => (&mut parts.partition, value == "isolated" || value == INVALID),
                 "controller" => (&mut parts.controller, value == "quell"),
                 _ => return Err(invalid()),
             };

@@ -3,9 +3,9 @@
 use quell_recording::format_cpu_list;
 
 use super::super::PlaceError;
-use super::Parts;
 use super::groups::{self, Kind, get, put};
 use super::tasks::list;
+use super::{INVALID, Parts};
 use crate::root::Root;
 
 const V2: Kind =
@@ -56,7 +56,7 @@ pub fn read(root: &Root) -> Result<Option<Parts>, PlaceError> {
         parts.compute = Some(cpus).filter(|cpus| !cpus.is_empty());
         let state = get(root, &format!("{group}/cpuset.cpus.partition")).unwrap_or_default();
         parts.partition = Some(match state.split_once(' ') {
-            Some((_, rest)) if rest.starts_with("invalid") => "invalid".to_owned(),
+            Some((_, rest)) if rest.starts_with(INVALID) => INVALID.to_owned(),
             _ if state.is_empty() => "member".to_owned(),
             _ => state,
         });

@@ -123,6 +123,23 @@ fn a_shield_that_a_killed_run_left_half_made_is_seen_and_undone() {
 }
 
 #[test]
+fn a_partition_that_became_invalid_is_seen_made_again_and_undone() {
+    let (folder, root) = v2("\n");
+    let before = all(folder.path());
+    let value = wanted(CpusetKind::Isolated, &cpus("1"), &cpus("0"), &root).unwrap();
+    write(&root, CpusetKind::Isolated, &value).unwrap();
+    let state = root.path("/sys/fs/cgroup/unified/quell/cpuset.cpus.partition");
+    fs::write(state, "isolated invalid (Cpu list in cpuset.cpus not exclusive)\n").unwrap();
+    let invalid = read(&root, CpusetKind::Isolated).unwrap();
+    assert!(has_lost(&invalid, &value), "{invalid}");
+    assert!(matches!(write(&root, CpusetKind::Isolated, &invalid), Err(PlaceError::Invalid(_))));
+    write(&root, CpusetKind::Isolated, &value).unwrap();
+    assert_eq!(read(&root, CpusetKind::Isolated).unwrap(), value);
+    write(&root, CpusetKind::Isolated, ABSENT).unwrap();
+    assert_eq!(all(folder.path()), before);
+}
+
+#[test]
 fn a_controller_that_others_came_to_use_stays_handed_down() {
     let (_folder, root) = v2("\n");
     let value = wanted(CpusetKind::Isolated, &cpus("1"), &cpus("0"), &root).unwrap();
@@ -330,6 +347,11 @@ fn a_set_without_cpus_that_went_offline_is_still_quells() {
     for less in [before, "compute=1,3 housekeeping=0 mems=0 balance=off", "mems=0 balance=off"] {
         assert!(has_lost(less, before), "{less}");
     }
+    let before = "compute=1-3 partition=isolated controller=quell";
+    assert!(has_lost("compute=1-3 partition=invalid controller=quell", before));
+    assert!(!has_lost("compute=1-3 partition=invalid", before));
+    assert!(!has_lost("compute=1-3 partition=member controller=quell", before));
+    let before = "compute=1-3 housekeeping=0 mems=0-1 balance=off";
     for other in ["compute=1-4 housekeeping=0 mems=0-1 balance=off", "compute=1 mems=0", ABSENT, "x", ""] {
         assert!(!has_lost(other, before), "{other}");
     }
