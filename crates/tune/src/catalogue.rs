@@ -2,15 +2,16 @@
 //! files in addition (`/etc/quell/mitigations.d`).
 
 mod load;
+mod site;
 #[cfg(test)]
 mod tests;
 mod want;
 
-pub(crate) use load::trusted;
 pub use load::{Catalogue, CatalogueError};
 use quell_recording::SourcePattern;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+pub(crate) use site::read_site;
 pub use want::{Fills, Part, Want};
 
 /// In a knob's path: the folder of each selected CPU.

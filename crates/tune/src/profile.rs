@@ -6,11 +6,11 @@
 //! the first that this machine has is taken.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::Deserialize;
 
-use super::catalogue::{Catalogue, CatalogueError, trusted};
+use super::catalogue::{Catalogue, CatalogueError, read_site};
 use super::facts::{self, Facts};
 use super::root::{Root, fits};
 
@@ -174,25 +174,14 @@ impl Profiles {
     /// nothing.
     ///
     /// # Errors
-    /// The first file that cannot be read, is no profile, or can be written by users other than root (or the caller).
+    /// The first file that cannot be read, is no profile, or can be written by users other than root if root reads it.
     pub fn with_site(site: &Path) -> Result<Self, CatalogueError> {
         let folder = &site.join("profiles");
         let mut by_name: BTreeMap<String, Profile> =
             Profile::all().into_iter().map(|profile| (profile.name.clone(), profile)).collect();
-        let failed = |file: &Path, reason: String| CatalogueError { file: file.to_owned(), reason };
-        let entries = match fs_err::read_dir(folder) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Self { by_name }),
-            Err(error) => return Err(failed(folder, error.to_string())),
-        };
-        let mut files: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
-        files.retain(|file| file.extension().is_some_and(|extension| extension == "toml"));
-        files.sort();
-        for file in &files {
-            let profile = trusted(file)
-                .and_then(|()| fs_err::read_to_string(file).map_err(|e| e.to_string()))
-                .and_then(|text| toml::from_str::<Profile>(&text).map_err(|e| e.to_string()))
-                .map_err(|reason| failed(file, reason))?;
+        for (file, text) in read_site(folder)? {
+            let profile: Profile = toml::from_str(&text)
+                .map_err(|error| CatalogueError { file: file.clone(), reason: error.to_string() })?;
             let name = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
             by_name.insert(name.clone(), Profile { name, ..profile });
         }

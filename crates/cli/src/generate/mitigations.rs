@@ -8,8 +8,8 @@ use quell_tune::profile::Profile;
 /// How a site writes its own mitigations.
 const SITE: &str = r#"## A file of one's own
 
-A file `ID.toml` that only root may write. The kinds of knob are `file`, `irq`, `kernel-thread`, `process`, `unit`, `hold`, `cpuset`, `boot`, `drop-in` and
-`by-hand`; their fields are described in `crates/tune/src/catalogue.rs`, and every entry below is an example in `crates/tune/catalogue`.
+A file `ID.toml` that only root may write, in a folder that only root may write. The kinds of knob are `file`, `irq`, `kernel-thread`, `process`, `unit`,
+`hold`, `cpuset`, `boot`, `drop-in` and `by-hand`; their fields are described in `crates/tune/src/catalogue.rs`, and every entry below is an example in `crates/tune/catalogue`.
 
 ```toml
 id = "site-thp"                          # the file's name

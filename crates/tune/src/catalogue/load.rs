@@ -3,15 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use fs_err as fs;
-
+use super::site::read_site;
 use super::{EACH_CPU, Fills, Knob, Mitigation, Part, Risk};
 use crate::built_in::{FILES, boot_options};
 use crate::deny;
 use crate::suggestions;
-
-/// Maximum size of a file in a site's catalogue.
-const LARGEST: u64 = 1 << 20;
 
 /// Why a catalogue cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -49,23 +45,14 @@ impl Catalogue {
     ///
     /// # Errors
     /// The first file that cannot be read, is not a mitigation, names one that does not exist, or can be written by users other than root
-    /// (or the caller): its contents are written into the kernel.
+    /// if root reads it: its contents are written into the kernel.
     pub fn with_site(folder: &Path) -> Result<Self, CatalogueError> {
         let mut catalogue = Self::built_in();
-        let failed = |file: &Path, reason: String| CatalogueError { file: file.to_owned(), reason };
-        let mut files = match fs::read_dir(folder) {
-            Ok(entries) => entries.filter_map(|entry| Some(entry.ok()?.path())).collect::<Vec<_>>(),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(catalogue),
-            Err(error) => return Err(failed(folder, error.to_string())),
-        };
-        files.retain(|file| file.extension().is_some_and(|extension| extension == "toml"));
-        files.sort();
-        for file in &files {
-            trusted(file).map_err(|reason| failed(file, reason))?;
-            let text = fs::read_to_string(file).map_err(|e| failed(file, e.to_string()))?;
-            catalogue.add(file, &text)?;
+        for (file, text) in read_site(folder)? {
+            catalogue.add(&file, &text)?;
         }
-        catalogue.check_references().map_err(|reason| failed(folder, reason))?;
+        let failed = |reason: String| CatalogueError { file: folder.to_owned(), reason };
+        catalogue.check_references().map_err(failed)?;
         Ok(catalogue)
     }
 
@@ -135,21 +122,6 @@ impl Catalogue {
         }
         Ok(())
     }
-}
-
-/// Checks a site's file, because it decides what root writes.
-pub(crate) fn trusted(file: &Path) -> Result<(), String> {
-    use std::os::unix::fs::MetadataExt as _;
-    let facts = fs::metadata(file).map_err(|e| e.to_string())?;
-    // SAFETY: geteuid has no precondition.
-    let me = unsafe { libc::geteuid() };
-    if !facts.is_file() || facts.len() > LARGEST {
-        return Err(format!("it is not a file of at most {LARGEST} bytes"));
-    }
-    if me == 0 && (facts.uid() != 0 || facts.mode() & 0o022 != 0) {
-        return Err("users other than root may write it: `chown root` it and `chmod go-w` it".into());
-    }
-    Ok(())
 }
 
 /// Fills in placeholder values where the real ones are not known yet, so that the rest of a text can be checked.
