@@ -142,15 +142,29 @@ static uint32_t count_apart(uint64_t key)
 	return count;
 }
 
-static uint64_t identity(struct origin origin, MPI_Group group, int size, uint32_t low, uint32_t high)
+/* A group of a communicator; the second one of most is empty. */
+struct side {
+	MPI_Group group;
+	int size;
+	uint32_t first;
+};
+
+static uint64_t mix_members(uint64_t hash, const struct side *side)
 {
-	uint64_t hash = mix(mix(origin.parent, origin.count), two(low, high));
-	if (!origin.apart)
-		return hash;
-	int *ranks = high == QUELL_TRACE_UNKNOWN ? members(group, size) : NULL;
-	for (int i = 0; ranks && i < size; i++)
+	int *ranks = side->size > 0 ? members(side->group, side->size) : NULL;
+	for (int i = 0; ranks && i < side->size; i++)
 		hash = mix(hash, world_rank(ranks[i]));
 	free(ranks);
+	return hash;
+}
+
+/* Both groups come to the same, because they are in one order. */
+static uint64_t identity(struct origin origin, const struct side *low, const struct side *high)
+{
+	uint64_t hash = mix(mix(origin.parent, origin.count), two(low->first, high->first));
+	if (!origin.apart)
+		return hash;
+	hash = mix_members(mix_members(hash, low), high);
 	return mix(hash, count_apart(hash));
 }
 
@@ -159,32 +173,34 @@ static struct comm *make(struct log *log, struct origin origin, MPI_Comm handle,
 	struct comm *comm = handle == NO_COMM ? NULL : calloc(1, sizeof(*comm));
 	if (!comm)
 		return &nothing;
-	MPI_Group group, remote;
+	struct side own, remote = { .first = QUELL_TRACE_UNKNOWN };
 	int joins = 0;
 	comm->handle = handle;
 	comm->remote_size = -1;
 	REAL(Comm_rank)(handle, &comm->rank);
 	REAL(Comm_size)(handle, &comm->size);
-	REAL(Comm_group)(handle, &group);
-	uint32_t first = first_of(group), low = first, high = QUELL_TRACE_UNKNOWN;
+	REAL(Comm_group)(handle, &own.group);
+	own.size = comm->size;
+	own.first = first_of(own.group);
 	REAL(Comm_test_inter)(handle, &joins);
 	if (joins) {
 		REAL(Comm_remote_size)(handle, &comm->remote_size);
-		REAL(Comm_remote_group)(handle, &remote);
-		uint32_t other = first_of(remote);
-		low = first < other ? first : other;
-		high = first < other ? other : first;
-		REAL(Group_free)(&remote);
+		REAL(Comm_remote_group)(handle, &remote.group);
+		remote.size = comm->remote_size;
+		remote.first = first_of(remote.group);
 	}
-	comm->identity = identity(origin, group, comm->size, low, high);
+	bool behind = remote.first < own.first;
+	comm->identity = behind ? identity(origin, &remote, &own) : identity(origin, &own, &remote);
+	if (joins)
+		REAL(Group_free)(&remote.group);
 	lock();
 	comm->number = numbers++;
 	struct comm **head = bucket(handle);
 	comm->next = *head;
 	*head = comm;
 	unlock();
-	define(log, comm, group, first, maker);
-	REAL(Group_free)(&group);
+	define(log, comm, own.group, own.first, maker);
+	REAL(Group_free)(&own.group);
 	return comm;
 }
 
