@@ -5,7 +5,7 @@ mod physical;
 
 use super::event::{Event, What};
 use super::free::Layout;
-use super::levels::Levels;
+use super::levels::{Levels, MOST_LEVELS};
 use super::noise::{Noise, NoiseError};
 use super::program::{ANY, Kind, Program, ReadyOp, ReadyTrigger};
 use super::rank::Rank;
@@ -45,6 +45,8 @@ pub(super) struct Effects {
     pub(super) message_to: u32,
     /// That message or answer.
     pub(super) message: Event,
+    /// How much later it arrives because it overtakes no earlier one, in nanoseconds.
+    pub(super) held: u64,
     /// A send of another rank that ends in the same instant (LogGOPSim's rendezvous).
     pub(super) remote: Option<Remote>,
     /// The noise that struck, in nanoseconds.
@@ -59,6 +61,7 @@ impl Default for Effects {
             free: Vec::new(),
             message_to: ANY,
             message: Event::default(),
+            held: 0,
             remote: None,
             noise: 0,
             error: None,
@@ -128,6 +131,15 @@ pub(super) struct Context<'a, P> {
     pub(super) costs: Vec<Cost>,
     pub(super) levels: Levels<'a>,
     pub(super) layout: Layout,
+    /// Whether a message could overtake an earlier one of the same ranks, because L depends on the size.
+    pub(super) may_overtake: bool,
+}
+
+/// Whether all messages between two ranks have one latency, which may depend on their level.
+pub(super) fn has_one_latency(costs: &[Cost]) -> bool {
+    let sends = || costs.iter().filter(|cost| cost.kind == Kind::Send);
+    let mut first = [None; MOST_LEVELS + 1];
+    sends().all(|cost| *first[usize::from(cost.level)].get_or_insert(cost.latency) == cost.latency)
 }
 
 /// Maximum time of a run, in nanoseconds, so that sums cannot overflow.
@@ -206,7 +218,8 @@ impl<'a, P: Program> Context<'a, P> {
             return Err(NoiseError::Short { longest, trace: window.length() }.into());
         }
         let layout = Layout { cpus: program.cpus() as usize, nics: program.nics() as usize };
-        Ok(Self { program, net: run.net, noise: run.noise, costs, levels, layout })
+        let may_overtake = !has_one_latency(&costs);
+        Ok(Self { program, net: run.net, noise: run.noise, costs, levels, layout, may_overtake })
     }
 
     #[inline(always)]

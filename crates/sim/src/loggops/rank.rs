@@ -1,5 +1,7 @@
 //! State of one rank in a simulation.
 
+use std::collections::HashMap;
+
 use super::event::{Event, Pending};
 use super::free::{IdleTimes, Layout};
 use super::matching::{Granted, Queue};
@@ -11,6 +13,25 @@ pub(super) struct Played<S, F> {
     pub(super) noise: Vec<u64>,
     /// Number of events.
     pub(super) events: u64,
+}
+
+/// When the last message of a rank reaches each other rank. Few programs need it, so ranks stay small without.
+#[derive(Debug, Default)]
+pub(super) struct LastArrivals(Option<Box<HashMap<u32, u64>>>);
+
+impl LastArrivals {
+    /// The arrival of a message to `peer` that is sent at `now` and would arrive at `time`: no earlier than those sent before.
+    pub(super) fn in_order(&mut self, peer: u32, now: u64, time: u64) -> u64 {
+        let all = self.0.get_or_insert_default();
+        if all.len() == all.capacity() {
+            // What has arrived holds back nothing. Space for as much as is left keeps this rare.
+            all.retain(|_, last| *last > now);
+            all.reserve(all.len() + 1);
+        }
+        let last = all.entry(peer).or_default();
+        *last = time.max(*last);
+        *last
+    }
 }
 
 /// One rank. `S` is the state that its program keeps.
@@ -27,6 +48,7 @@ pub(super) struct Rank<S, F> {
     pub(super) arrived: Queue,
     /// Receives that wait for the data of a rendezvous, by sender and send, and requests that wait for their handling, by sender and receive.
     pub(super) granted: Granted,
+    pub(super) last_arrivals: LastArrivals,
 }
 
 impl<S, F: IdleTimes> Rank<S, F> {
@@ -39,6 +61,7 @@ impl<S, F: IdleTimes> Rank<S, F> {
             posted: Queue::default(),
             arrived: Queue::default(),
             granted: Granted::default(),
+            last_arrivals: LastArrivals::default(),
         }
     }
 

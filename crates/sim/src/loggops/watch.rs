@@ -41,6 +41,8 @@ pub(super) struct Seen<'e> {
     pub(super) freed: &'e [ReadyOp],
     /// Time of its message to a receiver without noise, in nanoseconds.
     pub(super) flight: u64,
+    /// How much later its message arrives because it overtakes no earlier one; `None` where none could.
+    pub(super) held: Option<u64>,
     /// The message or answer that it sent, and its destination.
     pub(super) sent: Option<(u32, &'e Event)>,
     /// The iteration of the program.
@@ -98,6 +100,7 @@ impl<P: Program, F: IdleTimes, W: Watch> Play<P, F> for Watched<'_, '_, P, W> {
         let found = receive.map(|_| (shown.who, shown.op)).or(found);
         let (freed_before, noise_before) = (effects.free.len(), effects.noise);
         let message_before = effects.message_to;
+        effects.held = 0;
         let iteration = rules.iteration(&rank.state);
         rules.play(me, rank, event, t, effects);
         let busy = event.what.is_busy();
@@ -115,6 +118,7 @@ impl<P: Program, F: IdleTimes, W: Watch> Play<P, F> for Watched<'_, '_, P, W> {
             freed: &effects.free[freed_before..],
             sent,
             flight: rules.flight(event.shape),
+            held: rules.may_overtake().then_some(effects.held),
             iteration,
         });
     }

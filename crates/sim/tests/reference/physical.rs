@@ -1,5 +1,7 @@
 //! quell's own rules: each step takes, of everything that waits on all ranks, what can start first.
 
+use std::collections::{HashMap, HashSet};
+
 use quell_sim::loggops::{Kind, Level, Network, PerByte, Program, ReadyOp, Shape, SizeRange};
 
 use super::strikes::Strikes;
@@ -68,6 +70,10 @@ struct Machine<'a, P: Program> {
     unexpected: Vec<Vec<Unexpected>>,
     /// Receives that wait for data, on each rank, with the message that brings them.
     granted: Vec<Vec<(Message, Operation)>>,
+    /// Whether messages between two ranks have different latencies, so that one could overtake another.
+    latencies_differ: bool,
+    /// When the last message of a rank reaches another.
+    arrivals: HashMap<(u32, u32), u64>,
     reference: Reference,
 }
 
@@ -95,6 +101,8 @@ pub fn physical<P: Program>(
         posted: vec![vec![]; ranks],
         unexpected: vec![vec![]; ranks],
         granted: vec![vec![]; ranks],
+        latencies_differ: latencies_differ(program, net, ranges, levels),
+        arrivals: HashMap::new(),
         reference: Reference::default(),
     };
     machine.reference.found.noise = vec![0; ranks];
@@ -114,6 +122,21 @@ pub fn physical<P: Program>(
         machine.go(element, t);
     }
     machine.into_reference()
+}
+
+/// The parameters of a size; an empty message costs what one of a byte costs.
+fn net_of_size(network: Network, ranges: &[SizeRange], size: u64) -> Network {
+    let holds = |range: &&SizeRange| range.from_bytes <= size.max(1) && size.max(1) <= range.to_bytes;
+    ranges.iter().find(holds).map_or(network, |range| range.network)
+}
+
+/// Whether the program's messages have different latencies on one of the networks.
+fn latencies_differ<P: Program>(program: &P, net: Network, ranges: &[SizeRange], levels: &[Level]) -> bool {
+    let sizes = || program.shapes().iter().filter(|shape| shape.kind == Kind::Send).map(|shape| shape.size);
+    let near = levels.iter().map(|level| (level.network, &level.ranges[..]));
+    std::iter::once((net, ranges)).chain(near).any(|(network, ranges)| {
+        sizes().map(|size| net_of_size(network, ranges, size).latency).collect::<HashSet<_>>().len() > 1
+    })
 }
 
 impl<P: Program> Machine<'_, P> {
@@ -241,9 +264,15 @@ impl<P: Program> Machine<'_, P> {
         let end = self.work(rank, t, overhead + copy);
         self.note_noise(rank, end, t + overhead + copy);
         let departure = self.work(rank, t, overhead);
+        let mut ready = departure + latency;
+        if self.latencies_differ && matches!(what, What::OnItsWay(_)) {
+            let last = self.arrivals.entry((rank, peer)).or_insert(0);
+            *last = ready.max(*last);
+            ready = *last;
+        }
         self.cpu[rank as usize][cpu as usize] = end;
         self.out[rank as usize][nic as usize] = departure - overhead + gap + wire;
-        self.waiting.push(Element { rank: peer, ready: departure + latency, maker, what });
+        self.waiting.push(Element { rank: peer, ready, maker, what });
         self.reference.found.events += 1;
         end
     }
@@ -322,11 +351,10 @@ impl<P: Program> Machine<'_, P> {
         shared.map_or((self.net, self.ranges), |level| (level.network, &level.ranges))
     }
 
-    /// The parameters of a size between two ranks; an empty message costs what one of a byte costs.
+    /// The parameters of a size between two ranks.
     fn net_of(&self, a: u32, b: u32, size: u64) -> Network {
-        let holds = |range: &&SizeRange| range.from_bytes <= size.max(1) && size.max(1) <= range.to_bytes;
         let (network, ranges) = self.level(a, b);
-        ranges.iter().find(holds).map_or(network, |range| range.network)
+        net_of_size(network, ranges, size)
     }
 
     /// Time of all bytes but the first on the wire and on a CPU.

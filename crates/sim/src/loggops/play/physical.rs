@@ -54,6 +54,11 @@ impl<P: Program> Physical<'_, P> {
         cost.overhead.saturating_add(cost.latency)
     }
 
+    /// Whether a message could overtake an earlier one.
+    pub(in crate::loggops) fn may_overtake(&self) -> bool {
+        self.0.may_overtake
+    }
+
     /// The tag of a shape.
     pub(in crate::loggops) fn tag(&self, shape: u32) -> u32 {
         self.0.cost(shape).tag
@@ -148,7 +153,12 @@ impl<P: Program> Physical<'_, P> {
         *rank.free.cpu_mut(message.cpu) = end;
         *rank.free.out_mut(message.nic) =
             (leaves - cost.overhead).saturating_add(cost.gap).saturating_add(wire_bytes);
-        let time = leaves.saturating_add(cost.latency);
+        let mut time = leaves.saturating_add(cost.latency);
+        if self.0.may_overtake && !matches!(message.what, What::Data | What::DataArriving) {
+            let arrives = rank.last_arrivals.in_order(message.who, age, time);
+            effects.held = arrives - time;
+            time = arrives;
+        }
         effects.send(message.who, Event { time, age, who: me, ..message });
         end
     }
@@ -371,3 +381,6 @@ struct Grant {
 fn data_of(source: u32, op: u32) -> Envelope {
     Envelope { source, tag: op }
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,7 +4,7 @@
 //! each iteration then goes through it from front to back, and no message has to be matched again.
 
 use super::cost::{self, is_playable};
-use crate::loggops::play::Cost;
+use crate::loggops::play::{self, Cost};
 use crate::loggops::{Kind, ReadyOp, StepProgram, prefetch};
 
 /// Maximum number of operations of an iteration: 256 MiB.
@@ -385,18 +385,14 @@ impl<S: Sink> Orderer<'_, S> {
     }
 }
 
-/// Whether all messages between two ranks have one latency: then none overtakes another. Where latencies differ between levels, each message
-/// must take time: one that arrives at the instant of its send could be handled after another that arrives then, too.
+/// Whether all messages between two ranks have [one latency](play::has_one_latency): then none is held back by another. Where latencies differ
+/// between levels, each message must take time: one that arrives at the instant of its send could be handled after another that
+/// arrives then, too.
 pub(super) fn has_one_latency(costs: &[Cost]) -> bool {
     let sends = || costs.iter().filter(|cost| cost.kind == Kind::Send);
     let Some(any) = sends().next() else { return true };
-    if sends().all(|cost| cost.latency == any.latency) {
-        return true;
-    }
-    sends().all(|cost| {
-        let first = sends().find(|first| first.level == cost.level);
-        first.is_some_and(|first| first.latency == cost.latency) && cost.latency + cost.overhead > 0
-    })
+    sends().all(|cost| cost.latency == any.latency)
+        || play::has_one_latency(costs) && sends().all(|cost| cost.latency + cost.overhead > 0)
 }
 
 /// Whether the parts of a step with a rendezvous have an order that does not depend on times: at most one send and one receive, of the same

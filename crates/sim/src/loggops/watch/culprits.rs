@@ -145,6 +145,8 @@ pub(in crate::loggops) struct Trails {
     messages: HashMap<(u32, u32), (u32, u64)>,
     /// Trails of the answers of rendezvous in flight, by the rank that they go to and operation.
     answers: HashMap<(u32, u32), u32>,
+    /// Trails of the last arrival among the messages of two ranks, where one could overtake another.
+    last_arrivals: HashMap<(u32, u32), u32>,
     /// Trails of the data of rendezvous in flight, by sender and operation.
     data: HashMap<(u32, u32), u32>,
 }
@@ -160,6 +162,7 @@ impl Trails {
             free: HashMap::new(),
             messages: HashMap::new(),
             answers: HashMap::new(),
+            last_arrivals: HashMap::new(),
             data: HashMap::new(),
         }
     }
@@ -229,6 +232,7 @@ impl Trails {
         self.free.values_mut().for_each(&mut each);
         self.messages.values_mut().for_each(|message| each(&mut message.0));
         self.answers.values_mut().chain(self.data.values_mut()).for_each(&mut each);
+        self.last_arrivals.values_mut().for_each(&mut each);
     }
 
     /// The trail of the rank that finished last.
@@ -301,16 +305,24 @@ impl Trails {
         if matches!(event.what, What::Message | What::Data) {
             set(&mut self.ranks[me].inwards, event.nic, before);
         }
-        let Some((_, message)) = seen.sent.filter(|(_, message)| message.what != What::Answer) else {
+        let Some((to, message)) = seen.sent.filter(|(_, message)| message.what != What::Answer) else {
             return;
         };
         // Noise while the bytes are copied, after the overhead, does not delay the first of them.
-        let delay = message.time.saturating_sub(seen.start).saturating_sub(seen.flight);
-        let sent = if delay == seen.noise { own } else { self.add(before, seen, message.time, delay) };
+        let arrives = message.time - seen.held.unwrap_or(0);
+        let delay = arrives.saturating_sub(seen.start).saturating_sub(seen.flight);
+        let sent = if delay == seen.noise { own } else { self.add(before, seen, arrives, delay) };
         if event.what == What::Answer {
             self.data.insert((seen.rank, message.op), sent);
         } else {
-            self.messages.insert((seen.rank, message.op), (sent, message.time));
+            let mut arrival = sent;
+            if let Some(held) = seen.held {
+                let last = self.last_arrivals.entry((seen.rank, to)).or_insert(sent);
+                // A message that another one holds back arrives when that one does.
+                *last = if held > 0 { *last } else { sent };
+                arrival = *last;
+            }
+            self.messages.insert((seen.rank, message.op), (arrival, message.time));
         }
         set(&mut self.ranks[me].outs, event.nic, sent);
     }
