@@ -84,13 +84,12 @@ pub struct Network {
 }
 
 impl Network {
-    /// Time from the beginning of a send of `bytes` to the end of a receive that waits for it, in nanoseconds; saturates. Above S, the
-    /// request and the answer of the rendezvous come first.
+    /// Time from the beginning of a send of `bytes` to the end of a receive that waits for it, in nanoseconds; saturates. Further bytes go
+    /// through CPUs and wire at the same time. Above S, the request and the answer of the rendezvous come first.
     pub fn transfer_ns(&self, bytes: u64) -> u64 {
-        let further = bytes.saturating_sub(1);
-        let overhead = self.overhead.saturating_add(self.overhead_per_byte.time(further));
-        let wire = self.latency.saturating_add(self.gap_per_byte.time(further));
-        let once = overhead.saturating_mul(2).saturating_add(wire);
+        let further = self.gap_per_byte.max(self.overhead_per_byte).time(bytes.saturating_sub(1));
+        let first = self.overhead.saturating_mul(2).saturating_add(self.latency);
+        let once = first.saturating_add(further);
         if bytes > self.eager_limit {
             let handshake = self.overhead.saturating_add(self.latency).saturating_mul(2);
             return once.saturating_add(handshake);
@@ -178,10 +177,14 @@ impl NamedNetwork {
         SizeRange::find(ranges, bytes).map_or(network, |range| &range.network)
     }
 
-    /// The least CPU overhead of a message between any two ranks, in nanoseconds.
+    /// The least CPU overhead of a message of any size between any two ranks, in nanoseconds.
     pub fn least_overhead(&self) -> u64 {
-        let near = self.levels.iter().map(|level| level.network.overhead);
-        near.fold(self.network.overhead, u64::min)
+        let near = self.levels.iter().map(|level| (&level.network, &level.ranges));
+        let all = std::iter::once((&self.network, &self.ranges)).chain(near);
+        let sized = |(network, ranges): (&Network, &Vec<SizeRange>)| {
+            ranges.iter().map(|range| range.network.overhead).fold(network.overhead, u64::min)
+        };
+        all.map(sized).fold(u64::MAX, u64::min)
     }
 
     /// The same network with another eager limit, in bytes, at every level.
@@ -205,3 +208,6 @@ impl From<Network> for NamedNetwork {
         Self { preset: None, network, ranges: Vec::new(), levels: Vec::new() }
     }
 }
+
+#[cfg(test)]
+mod tests;
