@@ -83,6 +83,11 @@ impl Call {
         }
     }
 
+    /// Whether it received a message, or completed a collective that began earlier.
+    pub fn completes(&self) -> bool {
+        !self.received.is_empty() || !self.collectives.is_empty()
+    }
+
     /// Whether it posted operations, and did nothing else.
     fn only_posts(&self) -> bool {
         let nothing = self.received.is_empty() && self.observed.is_empty() && self.sent.is_empty();

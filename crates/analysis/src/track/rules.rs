@@ -420,8 +420,9 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
     }
 
     /// The unsuccessful polls before this call, which count as one call with it, unless the program did something else in between.
+    /// It may be one that blocks, such as `MPI_Wait`.
     fn polling(&mut self, location: u32, call: &Call) -> Option<Polling> {
-        let polls = self.events.kind(call.region).polls;
+        let polls = self.events.kind(call.region).polls || call.completes();
         let place = &mut self.places[location as usize];
         let goes_on = |polling: &Polling| {
             // Noise between two polls must not end the wait, so it does not count as time in which the program did something.

@@ -79,6 +79,8 @@ struct SequenceBuilder<'a> {
     call: Option<OpenCall>,
     /// Duration of the last call, if it polled without success.
     unsuccessful: Option<u64>,
+    /// The time between that call and the open one, and the noise in it: work, unless the open one completes what was polled for.
+    undecided: Option<(u64, u64)>,
     begun: FxHashMap<OperationId, u32>,
 }
 
@@ -97,6 +99,7 @@ impl<'a> SequenceBuilder<'a> {
             entered: (0, 0),
             call: None,
             unsuccessful: None,
+            undecided: None,
             begun: FxHashMap::default(),
         }
     }
@@ -147,6 +150,7 @@ impl<'a> SequenceBuilder<'a> {
                 }
             }
             Fact::Received { operation, message, bytes } => {
+                self.undecided = None;
                 let receive = Operation::Receive(self.message(message, bytes));
                 let place = match self.begun_by(operation) {
                     Some(place) => self.turns_out(place, receive),
@@ -156,6 +160,7 @@ impl<'a> SequenceBuilder<'a> {
             }
             Fact::Collective { operation, part, ends } => match self.begun_by(operation) {
                 Some(place) => {
+                    self.undecided = None;
                     self.turns_out(place, collective(part, &ends, false));
                     self.done(place);
                 }
@@ -202,22 +207,37 @@ impl<'a> SequenceBuilder<'a> {
         self.call = Some(OpenCall { entered, done: Vec::new() });
     }
 
-    /// Adds the work until `end` less the `noise` that struck it, unless the program only polled again.
+    /// Adds the work until `end` less the `noise` that struck it, unless the program only polled again. If a call that blocks follows a poll, what
+    /// it does decides.
     fn worked_until(&mut self, end: u64, noise: u64, polls: bool) {
         let time = end.saturating_sub(self.since);
         let signed = |ns: u64| i64::try_from(ns).unwrap_or(i64::MAX);
         let idle = signed(time.saturating_sub(noise));
-        if self.unsuccessful.take().is_some_and(|last| polls && polls_again(idle, signed(last))) {
-            return;
+        let again = self.unsuccessful.take().is_some_and(|last| polls_again(idle, signed(last)));
+        match again {
+            true if polls => {}
+            true => self.undecided = Some((time, noise)),
+            false => self.add_work(time, noise),
         }
+    }
+
+    fn add_work(&mut self, time: u64, noise: u64) {
         let noise = noise.saturating_add(self.debt);
         let taken = noise.min(time);
         self.debt = noise - taken;
         self.work = self.work.saturating_add(time - taken);
     }
 
+    /// The open call did something else than complete what was polled for.
+    fn decide(&mut self) {
+        if let Some((time, noise)) = self.undecided.take() {
+            self.add_work(time, noise);
+        }
+    }
+
     fn end_call(&mut self, unsuccessful: bool) {
         let Some(mut call) = self.call.take() else { return };
+        self.decide();
         call.done.sort_unstable();
         for place in call.done {
             self.push(Operation::Wait(place));
@@ -227,6 +247,7 @@ impl<'a> SequenceBuilder<'a> {
     }
 
     fn push(&mut self, operation: Operation) -> u32 {
+        self.decide();
         let gap_ns = std::mem::take(&mut self.work);
         self.sequence.steps.push(Step { gap_ns, operation })
     }
@@ -271,6 +292,7 @@ impl<'a> SequenceBuilder<'a> {
             self.end_call(false);
         } else {
             self.worked_until(self.now, self.noise, false);
+            self.decide();
         }
         let steps = &self.sequence.steps;
         let nothing = |place: &&u32| steps.operation(**place as usize) == Operation::Nothing;

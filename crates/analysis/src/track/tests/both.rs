@@ -82,6 +82,36 @@ fn whoever_asks_for_the_status_of_a_request_again_and_again_waits() {
     assert_eq!(both(make), (vec![4000, 4000], vec![4000, 4000]));
 }
 
+/// The message would have come 50 ns after the first poll.
+#[test]
+fn polls_that_end_in_a_call_that_blocks_are_one_wait() {
+    for name in ["MPI_Test", "MPI_Wait"] {
+        let make = || {
+            let mut run = run(2);
+            run.noise(0, 9000, 8750).calls(0, 9000, "MPI_Send", &[send(1, 0)]);
+            run.calls(1, 100, "MPI_Irecv", &[posted(0, 0, 1)]);
+            for at in (200..9000).step_by(100) {
+                run.calls(1, at, "MPI_Test", &[What::Pending { request: 1 }]);
+            }
+            run.calls(1, 9000, name, &[received(0, 0, 1)]);
+            run
+        };
+        assert_eq!(both(make), (vec![250, 250], vec![250, 250]), "{name}");
+    }
+}
+
+#[test]
+fn a_call_that_completes_nothing_ends_a_wait_of_polls() {
+    let make = || {
+        let mut run = run(1);
+        run.calls(0, 100, "MPI_Irecv", &[posted(0, 0, 1)]);
+        run.calls(0, 1000, "MPI_Test", &[What::Pending { request: 1 }]);
+        run.noise(0, 2500, 300).calls(0, 2500, "MPI_Comm_rank", &[]).at(0, 3000, What::Leave(0));
+        run
+    };
+    assert_eq!(both(make), (vec![2700], vec![2700]));
+}
+
 #[test]
 fn work_between_calls_that_do_not_poll_is_work() {
     for name in ["MPI_Mprobe", "MPI_Test_cancelled", "MPI_Waitany"] {
