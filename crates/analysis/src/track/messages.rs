@@ -1,4 +1,4 @@
-//! Messages from their send to their receive.
+//! Messages from their send, or from what probes for them, to their receive.
 
 use rustc_hash::FxHashMap;
 
@@ -23,8 +23,9 @@ pub(super) struct Message {
     pub sent: Option<(u32, i64)>,
     /// When the receive for it began.
     pub begun: Option<i64>,
-    /// The location that is blocked until it is sent, and the one that is blocked until it is received.
+    /// The locations that are blocked until it is sent, to receive and to probe it, and the one that is blocked until it is received.
     pub receiver_waits: Option<u32>,
+    pub prober_waits: Option<u32>,
     pub sender_waits: Option<u32>,
     /// Its send is not in the archive.
     pub lost: bool,
@@ -42,7 +43,7 @@ pub(super) struct Messages {
     /// For each message, the noise of its sender until the send, by account, and that of its receiver until the receive began.
     noise: Vec<i64>,
     free: Vec<MessageId>,
-    /// Messages of which only one end was processed so far.
+    /// Messages of which at most one end was processed so far.
     one_ended: FxHashMap<MessageKey, MessageId>,
 }
 
@@ -96,11 +97,12 @@ impl Messages {
 
     /// Finds the message if its other end was processed, or adds it.
     fn find_or_add(&mut self, key: MessageKey, bytes: u64) -> MessageId {
-        if let Some(id) = self.one_ended.remove(&key) {
-            return id;
+        let id = self.one_ended.remove(&key).unwrap_or_else(|| self.add(key, bytes));
+        let message = self.get(id);
+        // A message that was only probed has no end yet.
+        if message.sent.is_none() && message.begun.is_none() {
+            self.one_ended.insert(key, id);
         }
-        let id = self.add(key, bytes);
-        self.one_ended.insert(key, id);
         id
     }
 
@@ -111,6 +113,7 @@ impl Messages {
             sent: None,
             begun: None,
             receiver_waits: None,
+            prober_waits: None,
             sender_waits: None,
             lost: false,
             holds: 1,
@@ -125,7 +128,7 @@ impl Messages {
         (self.all.len() - 1) as MessageId
     }
 
-    /// Records a send at `now`; `held` if the sender still needs the message. Returns the location that waited for it.
+    /// Records a send at `now`; `held` if the sender still needs the message. Returns the locations that waited for it.
     pub fn send(
         &mut self,
         key: MessageKey,
@@ -133,7 +136,7 @@ impl Messages {
         (location, now): (u32, i64),
         accumulated: &[i64],
         held: bool,
-    ) -> (MessageId, Option<u32>) {
+    ) -> (MessageId, [Option<u32>; 2]) {
         let id = self.find_or_add(key, bytes);
         let at = id as usize * 2 * self.accounts;
         for (quiet, accumulated) in self.quiet[at..at + self.accounts].iter_mut().zip(accumulated) {
@@ -143,7 +146,7 @@ impl Messages {
         message.sent = Some((location, now));
         message.bytes = bytes;
         message.holds += u8::from(held);
-        (id, message.receiver_waits.take())
+        (id, [message.receiver_waits.take(), message.prober_waits.take()])
     }
 
     /// Records a receive that began at `begun`. Returns the location that waited for it.
@@ -158,9 +161,13 @@ impl Messages {
         (id, message.sender_waits.take())
     }
 
-    /// The message, if it was sent and not yet received.
-    pub fn sent(&self, key: MessageKey) -> Option<MessageId> {
-        self.one_ended.get(&key).copied().filter(|id| self.get(*id).sent.is_some())
+    /// The message that a call probes, for which it waits as for one that it receives. It stays for its receive.
+    pub fn probe(&mut self, key: MessageKey) -> MessageId {
+        let known = self.one_ended.get(&key).copied();
+        let id = known.unwrap_or_else(|| self.find_or_add(key, 0));
+        let message = &mut self.all[id as usize];
+        message.holds = message.holds.saturating_add(1);
+        id
     }
 
     /// Leaves the message of a cancelled receive to the next receive.
@@ -170,7 +177,7 @@ impl Messages {
         let key = message.key;
         if message.sent.is_some() {
             self.one_ended.insert(key, id);
-        } else if self.one_ended.remove(&key).is_some() {
+        } else if message.holds <= 1 && self.one_ended.remove(&key).is_some() {
             self.free.push(id);
         }
     }
@@ -186,8 +193,12 @@ impl Messages {
     pub fn release(&mut self, id: MessageId) {
         let message = &mut self.all[id as usize];
         message.holds = message.holds.saturating_sub(1);
-        let has_both_ends = message.sent.is_some() && message.begun.is_some();
-        if message.holds == 0 && (has_both_ends || message.lost) {
+        let ends = u8::from(message.sent.is_some()) + u8::from(message.begun.is_some());
+        if message.holds == 0 && (ends == 2 || message.lost) {
+            self.free.push(id);
+        } else if message.holds == 1 && ends == 0 && !message.lost {
+            // A message that was only probed has nothing left to wait for it.
+            self.one_ended.remove(&message.key);
             self.free.push(id);
         }
     }

@@ -44,7 +44,7 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
                 None => call.sent.push(id),
             }
         }
-        self.wake(waited);
+        waited.into_iter().for_each(|location| self.wake(location));
     }
 
     pub(super) fn send_done(&mut self, location: u32, operation: Option<OperationId>) {
@@ -111,10 +111,8 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
     }
 
     pub(super) fn probed(&mut self, location: u32, message: Option<MessageKey>) {
-        let sent = message.and_then(|message| self.messages.sent(message));
-        if let Some(call) = &mut self.places[location as usize].call {
-            call.probed.extend(sent);
-        }
+        let (Some(message), Some(call)) = (message, &mut self.places[location as usize].call) else { return };
+        call.probed.push(self.messages.probe(message));
     }
 
     pub(super) fn cancelled(&mut self, operation: Option<OperationId>) {

@@ -114,7 +114,7 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
                 self.judge(&over);
             }
         }
-        for id in call.received.iter().chain(&call.sent) {
+        for id in call.received.iter().chain(&call.probed).chain(&call.sent) {
             self.messages.release(*id);
         }
         if let Some(wait) = call.team {

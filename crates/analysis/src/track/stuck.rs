@@ -48,6 +48,15 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
                 }
                 self.wake(Some(location));
             }
+            Blocked::Send(id) if self.messages.get(id).prober_waits == Some(location) => {
+                // If it is missing, its receive says so.
+                self.messages.get_mut(id).prober_waits = None;
+                if let Some(call) = &mut self.places[location as usize].call {
+                    call.probed.retain(|other| *other != id);
+                }
+                self.messages.release(id);
+                self.wake(Some(location));
+            }
             Blocked::Send(id) => {
                 self.messages.lose(id);
                 self.findings.receives_without_send += 1;

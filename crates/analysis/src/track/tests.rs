@@ -9,6 +9,7 @@ mod goals;
 mod hostile;
 mod own_work;
 mod paper;
+mod probes;
 mod simulated;
 mod teams;
 mod waits;

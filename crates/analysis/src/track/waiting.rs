@@ -78,6 +78,14 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
             self.messages.get_mut(id).receiver_waits = Some(location);
             return Some(Blocked::Send(id));
         }
+        // Of several threads that probe a message, one waits.
+        let waits = |id: &&MessageId| {
+            self.messages.get(**id).prober_waits.is_none_or(|prober| prober == location) && unsent(id)
+        };
+        if let Some(id) = call.probed.iter().find(waits).copied() {
+            self.messages.get_mut(id).prober_waits = Some(location);
+            return Some(Blocked::Send(id));
+        }
         let left = call.left;
         let Some(unreceived) = call.sent.iter().find(|id| self.messages.get(**id).begun.is_none()).copied()
         else {
@@ -106,7 +114,7 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
         if left - entered < SHORT_NS {
             return None;
         }
-        let senders = call.received.iter().filter_map(|id| {
+        let senders = call.received.iter().chain(&call.probed).filter_map(|id| {
             let message = self.messages.get(*id);
             let (sender, at) = message.sent?;
             (at + self.transfer(message) > entered).then_some(sender)

@@ -10,23 +10,60 @@ fn a_message_has_the_noise_free_times_of_both_ends() {
     let mut messages = Messages::new(2);
     let (other, _) = messages.send(key(9, 0), 1, (0, 500), &[1, 2], false);
     let (id, _) = messages.send(key(1, 0), 8, (3, 1000), &[10, 20], false);
-    assert_eq!(messages.sent(key(1, 0)), Some(id));
     assert_eq!(messages.receive(key(1, 0), 900, &[3, 4]), (id, None));
     assert_eq!((messages.quiet_send(id), messages.quiet_begin(id)), (&[990, 980][..], &[897, 896][..]));
     assert_eq!((messages.quiet_send(other), messages.quiet_begin(other)), (&[499, 498][..], &[0, 0][..]));
     let message = messages.get(id);
     assert_eq!((message.sent, message.begun, message.bytes), (Some((3, 1000)), Some(900), 8));
-    assert_eq!(messages.sent(key(1, 0)), None, "it was received");
 }
 
 #[test]
-fn a_receive_that_began_first_is_no_message_that_was_sent() {
+fn a_send_returns_those_that_wait_for_it() {
     let mut messages = Messages::new(1);
     let (id, _) = messages.receive(key(1, 0), 900, &[0]);
-    assert_eq!(messages.sent(key(1, 0)), None);
     messages.get_mut(id).receiver_waits = Some(7);
-    assert_eq!(messages.send(key(1, 0), 8, (3, 1000), &[0], false), (id, Some(7)));
-    assert_eq!(messages.get(id).receiver_waits, None);
+    messages.get_mut(id).prober_waits = Some(8);
+    assert_eq!(messages.send(key(1, 0), 8, (3, 1000), &[0], false), (id, [Some(7), Some(8)]));
+    let message = messages.get(id);
+    assert_eq!((message.receiver_waits, message.prober_waits), (None, None));
+}
+
+#[test]
+fn a_message_that_is_probed_stays_for_both_of_its_ends() {
+    for send_first in [true, false] {
+        let mut messages = Messages::new(1);
+        let send = |messages: &mut Messages| messages.send(key(1, 0), 8, (3, 1000), &[0], false).0;
+        let id = if send_first { send(&mut messages) } else { messages.probe(key(1, 0)) };
+        assert_eq!(messages.probe(key(1, 0)), id);
+        if !send_first {
+            assert_eq!(messages.get(id).sent, None);
+            assert_eq!(send(&mut messages), id);
+        }
+        assert_eq!(messages.receive(key(1, 0), 1010, &[0]).0, id);
+        // Its receive has ended, and a probe of another thread has not.
+        messages.release(id);
+        assert_ne!(messages.probe(key(2, 0)), id);
+        (0..2 - u32::from(send_first)).for_each(|_| messages.release(id));
+        assert_eq!(messages.probe(key(3, 0)), id);
+    }
+}
+
+#[test]
+fn a_message_that_was_only_probed_leaves_nothing() {
+    let mut messages = Messages::new(1);
+    let id = messages.probe(key(1, 0));
+    messages.release(id);
+    assert_eq!(messages.probe(key(2, 0)), id);
+    assert_ne!(messages.send(key(1, 0), 8, (3, 1000), &[0], false).0, id);
+}
+
+#[test]
+fn a_cancelled_receive_leaves_a_message_to_who_probes_it() {
+    let mut messages = Messages::new(1);
+    let (id, _) = messages.receive(key(1, 0), 900, &[0]);
+    assert_eq!(messages.probe(key(1, 0)), id);
+    messages.give_back(id);
+    assert_eq!(messages.send(key(1, 0), 8, (3, 1000), &[0], false).0, id);
 }
 
 #[test]
@@ -81,7 +118,7 @@ fn the_message_of_a_cancelled_receive_is_left_to_the_next() {
     let (id, _) = messages.send(key(1, 0), 8, (0, 10), &[0], false);
     messages.receive(key(1, 0), 5, &[0]);
     messages.give_back(id);
-    assert_eq!(messages.sent(key(1, 0)), Some(id));
+    assert_eq!(messages.probe(key(1, 0)), id);
     assert_eq!(messages.receive(key(1, 0), 15, &[0]).0, id);
     assert_eq!(messages.get(id).begun, Some(15));
 

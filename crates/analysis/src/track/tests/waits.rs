@@ -8,11 +8,11 @@ use super::both::{complete, free, posted, received, run, send};
 use super::goals::{finish, made};
 use crate::track::{RunSource, Tracked};
 
-fn compensated(tracked: &Tracked) -> Vec<i64> {
+pub fn compensated(tracked: &Tracked) -> Vec<i64> {
     tracked.ranks.iter().map(|rank| rank.compensated_ns).collect()
 }
 
-fn accumulated(tracked: &Tracked) -> Vec<i64> {
+pub fn accumulated(tracked: &Tracked) -> Vec<i64> {
     tracked.ranks.iter().map(|rank| rank.accumulated_ns).collect()
 }
 
@@ -171,17 +171,6 @@ fn noise_between_two_polls_is_no_work_of_the_program() {
     assert_eq!((by_source("task"), by_source("tick")), (3000, 0));
     // 1 ns more is work, of 2351 without the noise.
     assert_eq!(compensated(&polls([2651, 3201], [300, 500]).track())[1], 2351);
-}
-
-#[test]
-fn a_probe_waits_as_a_receive_does() {
-    let mut run = run(2);
-    run.noise(0, 1000, 300).calls(0, 1000, "MPI_Send", &[send(1, 0)]);
-    run.waits(1, [100, 1010], "MPI_Probe", &[What::Probed { comm: 0, from: 0, tag: 0 }]);
-    run.calls(1, 1010, "MPI_Recv", &[received(0, 0, BLOCKING)]);
-    let tracked = run.track();
-    assert!(!tracked.findings.broken(), "{:?}", tracked.findings);
-    assert_eq!(compensated(&tracked), [700, 710]);
 }
 
 /// Eight sends of 2 KiB, each of which ends as its receive begins, in a call of rank 0 with these further events. Before each, rank 1 sends
