@@ -1,5 +1,7 @@
 //! Collectives from the entry of their first rank to the exit of their last.
 
+use std::collections::BTreeMap;
+
 use quell_recording::mpi::{Operation, Waits};
 use rustc_hash::FxHashMap;
 
@@ -18,6 +20,26 @@ pub(super) struct Part {
     pub left: Option<i64>,
     /// Number of bytes that the rank sent or received, the larger.
     pub bytes: u64,
+}
+
+/// The parts of a scan before which no part is missing.
+#[derive(Clone, Debug, Default)]
+struct Prefix {
+    /// Their places, in order; for each the last part up to it that entered, and the latest entry up to it on the noise-free timelines: `accounts`
+    /// numbers.
+    places: Vec<u32>,
+    latest: Vec<usize>,
+    quiet: Vec<i64>,
+    /// Parts of higher places, and the number of parts that were looked at.
+    ahead: BTreeMap<u32, usize>,
+    seen: usize,
+}
+
+impl Prefix {
+    /// The lowest place that has not entered.
+    fn lowest(&self) -> u32 {
+        self.places.len() as u32
+    }
 }
 
 /// One call of all ranks of a communicator.
@@ -44,8 +66,10 @@ pub(super) struct Collective {
     /// Time from the last entry to the first and to the last exit.
     pub tails: (i64, i64),
     settled: usize,
-    /// Locations that cannot go on before more ranks have entered.
-    pub waiting: Vec<u32>,
+    /// Parts that cannot go on before more ranks have entered: place and location.
+    waiting: Vec<(u32, u32)>,
+    /// What the parts of a scan wait for.
+    prefix: Prefix,
     /// A rank is missing and will not enter.
     pub forced: bool,
     /// The maximum number of bytes that a rank sent or received.
@@ -87,6 +111,40 @@ impl Collective {
         self.left >= self.expected && self.all_entered()
     }
 
+    /// Adds the parts of a scan that have entered since, as far as all before them have, or no more will.
+    fn extend_prefix(&mut self) {
+        let (over, prefix) = (self.forced || self.all_entered(), &mut self.prefix);
+        for part in prefix.seen..self.parts.len() {
+            prefix.ahead.entry(self.parts[part].place).or_insert(part);
+        }
+        prefix.seen = self.parts.len();
+        loop {
+            let lowest = prefix.lowest();
+            let next = prefix.ahead.first_entry().filter(|next| over || *next.key() <= lowest);
+            let Some(next) = next else { return };
+            let (place, part) = next.remove_entry();
+            if prefix.places.last().is_none_or(|last| *last < place) {
+                let is_later = |latest: &usize| self.parts[*latest].entered < self.parts[part].entered;
+                let latest = prefix.latest.last().copied().filter(|latest| !is_later(latest));
+                prefix.places.push(place);
+                prefix.latest.push(latest.unwrap_or(part));
+                let before = prefix.quiet.len().checked_sub(self.accounts);
+                for account in 0..self.accounts {
+                    let own = self.quiet[part * self.accounts + account];
+                    prefix.quiet.push(before.map_or(own, |before| own.max(prefix.quiet[before + account])));
+                }
+            }
+        }
+    }
+
+    /// Of the parts of a scan before this one, the last that entered, and the latest entry on each noise-free timeline.
+    pub fn before(&self, part: usize) -> Option<(usize, &[i64])> {
+        let place = self.parts[part].place;
+        let last = self.prefix.places.partition_point(|before| *before < place).checked_sub(1)?;
+        let quiet = &self.prefix.quiet[last * self.accounts..(last + 1) * self.accounts];
+        Some((self.prefix.latest[last], quiet))
+    }
+
     /// Whether all ranks that a part waits for have entered.
     fn may_go(&self, part: usize, blocking: bool) -> bool {
         let is_root = self.root == Some(part);
@@ -96,24 +154,31 @@ impl Collective {
                 Waits::All => self.all_entered(),
                 Waits::ForRoot => self.root.is_some(),
                 Waits::Root => !is_root || self.all_entered(),
-                Waits::Prefix => {
-                    let before =
-                        self.parts.iter().filter(|other| other.place < self.parts[part].place).count();
-                    before >= self.parts[part].place as usize || self.all_entered()
-                }
+                Waits::Prefix => self.parts[part].place <= self.prefix.lowest() || self.all_entered(),
                 Waits::NoOne => true,
             }
     }
 
     /// The locations that can go on now, after one more rank has entered.
     fn woken(&mut self) -> Vec<u32> {
-        let wakes = match self.waits() {
-            _ if self.all_entered() => true,
-            Waits::ForRoot => self.root.is_some(),
-            Waits::Prefix => true,
-            _ => false,
-        };
-        if wakes { std::mem::take(&mut self.waiting) } else { Vec::new() }
+        match self.waits() {
+            _ if self.all_entered() => self.all_waiting(),
+            Waits::ForRoot if self.root.is_some() => self.all_waiting(),
+            Waits::Prefix => {
+                let before = self.prefix.lowest();
+                self.extend_prefix();
+                let lowest = self.prefix.lowest();
+                // Most ranks that enter let no other go on.
+                let going = if lowest > before { self.waiting.len() } else { 0 };
+                let woken = self.waiting.extract_if(..going, |(place, _)| *place <= lowest);
+                woken.map(|(_, location)| location).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn all_waiting(&mut self) -> Vec<u32> {
+        std::mem::take(&mut self.waiting).into_iter().map(|(_, location)| location).collect()
     }
 
     /// Records the operation as one rank reports it. An unknown root contradicts no other, and only rooted operations have one.
@@ -149,7 +214,7 @@ impl Collective {
     pub fn force(&mut self) -> Vec<u32> {
         self.forced = true;
         self.measure_tails();
-        std::mem::take(&mut self.waiting)
+        self.all_waiting()
     }
 }
 
@@ -204,6 +269,7 @@ impl Collectives {
                 tails: (0, 0),
                 settled: 0,
                 waiting: Vec::new(),
+                prefix: Prefix::default(),
                 forced: false,
                 bytes: 0,
                 mismatched: false,
@@ -255,9 +321,12 @@ impl Collectives {
     /// Whether all ranks that a part waits for have entered; if not, the location waits until they have.
     pub fn may_go(&mut self, id: CollectiveId, part: usize, blocking: bool, location: u32) -> bool {
         let Some(collective) = self.get_mut(id) else { return true };
+        if collective.waits() == Waits::Prefix {
+            collective.extend_prefix();
+        }
         let may = collective.may_go(part, blocking);
         if !may {
-            collective.waiting.push(location);
+            collective.waiting.push((collective.parts[part].place, location));
         }
         may
     }
@@ -273,7 +342,7 @@ impl Collectives {
             return Vec::new();
         }
         collective.measure_tails();
-        std::mem::take(&mut collective.waiting)
+        collective.all_waiting()
     }
 
     /// Marks one part as finished. Once all are, the collective is removed and returned.

@@ -404,11 +404,14 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
                 (0..collective.parts.len()).filter(came).for_each(one);
             }
             Waits::ForRoot if !is_root => collective.root.into_iter().for_each(one),
-            Waits::Prefix => {
-                let before = |place: &usize| collective.parts[*place].place < collective.parts[part].place;
-                (0..collective.parts.len()).filter(before).for_each(one);
-            }
             // Not one by one: only the latest on each noise-free timeline matters.
+            Waits::Prefix => {
+                if let Some((latest, quiet)) = collective.before(part) {
+                    one(latest);
+                    let at = causes.quiet.len() - quiet.len();
+                    causes.quiet[at..].copy_from_slice(quiet);
+                }
+            }
             Waits::All | Waits::Root if waits == Waits::All || is_root => {
                 one(collective.last_entry.1);
                 let accounts = collective.last_quiet.len();

@@ -27,7 +27,7 @@ fn those_that_wait_for_all_go_once_all_have_entered() {
     assert!(!all.may_go(id, part, false, 0));
     assert_eq!(enter(&mut all, 2, (1, 20), &barrier), (id, 1, vec![0]));
     assert!(all.may_go(id, 0, false, 0));
-    assert_eq!(all.get(id).unwrap().waiting, [0; 0]);
+    assert_eq!(all.get(id).unwrap().waiting, []);
 }
 
 #[test]
@@ -89,12 +89,50 @@ fn a_rank_in_a_scan_waits_for_those_before_it() {
     // The last rank enters first, and the first one last but one.
     let (id, third, _) = enter(&mut all, 4, (2, 10), &scan);
     assert!(!all.may_go(id, third, true, 2));
-    assert_eq!(enter(&mut all, 4, (1, 20), &scan).2, [2]);
-    assert!(!all.may_go(id, third, true, 2) && !all.may_go(id, 1, true, 1));
+    assert_eq!(enter(&mut all, 4, (1, 20), &scan).2, [0; 0], "the first one is missing");
+    assert!(!all.may_go(id, 1, true, 1));
     assert_eq!(enter(&mut all, 4, (0, 30), &scan).2, [2, 1]);
     assert!([third, 1, 2].iter().all(|part| all.may_go(id, *part, true, 9)));
     let (_, last, _) = enter(&mut all, 4, (3, 40), &scan);
     assert!(all.may_go(id, last, true, 3));
+}
+
+#[test]
+fn a_rank_that_enters_a_scan_wakes_only_those_that_wait_for_no_other() {
+    let mut all = Collectives::new(1);
+    let scan = ends(Operation::Scan, None);
+    for place in [5, 1, 3] {
+        let (id, part, _) = enter(&mut all, 6, (place, 10), &scan);
+        assert!(!all.may_go(id, part, true, place));
+    }
+    assert_eq!(enter(&mut all, 6, (0, 20), &scan).2, [1]);
+    assert_eq!(enter(&mut all, 6, (2, 30), &scan).2, [3]);
+    assert_eq!(enter(&mut all, 6, (4, 30), &scan).2, [5]);
+}
+
+/// Of the ranks at 0, 1 and 2 the second enters last, and the third without noise.
+#[test]
+fn a_scan_waits_for_the_latest_of_the_ranks_before() {
+    let mut all = Collectives::new(2);
+    let scan = ends(Operation::Exscan, None);
+    let mut enter = |place: u32, entered: i64, accumulated: [i64; 2]| {
+        let part = Part { location: place, place, entered, left: None, bytes: 0 };
+        let (id, part, _) = all.enter((0, 0), 5, part, Some(&scan), &accumulated);
+        (id, part, all.may_go(id, part, true, place))
+    };
+    let (id, last, _) = enter(4, 10, [0, 0]);
+    let (_, second, _) = enter(1, 400, [300, 0]);
+    let (_, first, _) = enter(0, 200, [0, 50]);
+    let (_, third, may_go) = enter(2, 300, [0, 100]);
+    assert!(may_go);
+    let collective = all.get(id).unwrap();
+    assert_eq!(collective.before(first), None);
+    assert_eq!(collective.before(second), Some((first, &[200, 150][..])));
+    assert_eq!(collective.before(third), Some((second, &[200, 400][..])));
+    // Without the rank at 3, which never comes.
+    all.get_mut(id).unwrap().force();
+    assert!(all.may_go(id, last, true, 4));
+    assert_eq!(all.get(id).unwrap().before(last), Some((second, &[300, 400][..])));
 }
 
 #[test]
