@@ -15,7 +15,7 @@ mod task_names;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;
@@ -75,8 +75,8 @@ pub struct Summary {
     pub silent: Vec<u32>,
     /// Processes that use another MPI library than the tracer's: host and process id. They have no location.
     pub wrong_mpi: Vec<(String, u32)>,
-    /// Processes of other MPI programs under the same tracer, such as a second `mpirun` or `MPI_Comm_spawn`: host and process id. For each rank
-    /// only the process that began first has locations.
+    /// Processes of other MPI programs under the same tracer, such as a second `mpirun` or `MPI_Comm_spawn`: host and process id. Only those of
+    /// the program that began first have locations.
     pub others: Vec<(String, u32)>,
     /// Logs that cannot be read, and why.
     pub damaged: Vec<(PathBuf, String)>,
@@ -200,10 +200,12 @@ fn logs_in(folder: &Path) -> Result<Vec<PathBuf>, Error> {
 }
 
 impl Summary {
-    /// Keeps only the process that began first for each rank.
+    /// Keeps only the processes of the program that began first: those that report as many ranks, and for each rank the first of them.
     fn leave_out_others(&mut self, heads: &mut Vec<(PathBuf, Head)>) {
+        let earliest = heads.iter().min_by_key(|(_, head)| head.begin_ns);
+        let Some(ranks) = earliest.map(|(_, head)| head.ranks) else { return };
         let mut first: BTreeMap<u32, (u64, String, u32)> = BTreeMap::new();
-        for (_, head) in heads.iter() {
+        for (_, head) in heads.iter().filter(|(_, head)| head.ranks == ranks) {
             let this = (head.begin_ns, head.host.clone(), head.pid);
             let known = first.entry(head.rank).or_insert_with(|| this.clone());
             // Threads of one process begin one after another.
@@ -212,11 +214,13 @@ impl Summary {
             }
         }
         let of_another = |head: &Head| {
-            first.get(&head.rank).is_some_and(|(_, host, pid)| (host, pid) != (&head.host, &head.pid))
+            let is_first = |(_, host, pid): &(u64, String, u32)| (host, pid) == (&head.host, &head.pid);
+            head.ranks != ranks || !first.get(&head.rank).is_some_and(is_first)
         };
-        for (_, head) in heads.iter().filter(|(_, head)| of_another(head)) {
-            self.others.push((head.host.clone(), head.pid));
-        }
+        let others = heads.iter().filter(|(_, head)| of_another(head));
+        // A process has a log for each of its threads.
+        let others: BTreeSet<_> = others.map(|(_, head)| (head.host.clone(), head.pid)).collect();
+        self.others = others.into_iter().collect();
         heads.retain(|(_, head)| !of_another(head));
     }
 

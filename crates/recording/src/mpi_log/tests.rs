@@ -1,5 +1,6 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod programs;
 mod task_names;
 
 use std::process::Command;
@@ -455,23 +456,6 @@ fn regions_belong_to_mpi_or_to_the_program() {
     let run = LogRun::open(folder_with(&[log(0, 1, &bytes)]).path()).unwrap();
     let mpi: Vec<bool> = run.definitions().regions.iter().map(|region| region.mpi).collect();
     assert_eq!(mpi, [true, false, false]);
-}
-
-#[test]
-fn of_two_processes_of_a_rank_the_first_one_counts() {
-    let process = |pid: u64, begin: u64, thread: u64| {
-        let mut one = log(0, 1, &[]);
-        put(&mut one, field::PID, pid);
-        put(&mut one, field::BEGIN_NS, begin);
-        put(&mut one, field::THREAD, thread);
-        one
-    };
-    // The other process is the first to be found, and began later.
-    let logs = [process(50, 3_000, 0), process(60, 2_000, 0), process(60, 4_000, 1), process(70, 2_000, 0)];
-    let run = LogRun::open(folder_with(&logs).path()).unwrap();
-    assert_eq!(run.summary().others, [("here".to_owned(), 50), ("here".to_owned(), 70)]);
-    assert_eq!(run.definitions().locations.len(), 2);
-    assert_eq!(run.definitions().span_ns[0], 2_000);
 }
 
 #[test]
