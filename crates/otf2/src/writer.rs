@@ -225,6 +225,10 @@ impl Writer {
             }
         }
         let events: Vec<u64> = self.streams.iter().map(|stream| stream.events).collect();
+        // A program that was killed has no end, and its events may be later than any that the definitions have.
+        let last = self.streams.iter().map(|stream| stream.last).max().unwrap_or_default();
+        let span = &mut self.definitions.span_ns;
+        span[1] = span[1].max(last.saturating_sub(self.facts.zero_clock_ns));
         let all = Defining::new(&self.definitions, &self.comms, &self.facts, &events, self.teams);
         // SAFETY: the writer is open, and its streams are closed.
         self.done(unsafe { ffi::quell_otf2_define_begin(self.raw) })?;

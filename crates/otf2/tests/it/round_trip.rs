@@ -155,7 +155,9 @@ fn runs() -> impl Strategy<Value = (Definitions, Vec<Vec<Event>>)> {
             let streams: Vec<_> = all.locations.iter().map(|_| stream(&all)).collect();
             (Just(all), streams)
         })
-        .prop_map(|(all, mut streams)| {
+        .prop_map(|(mut all, mut streams)| {
+            let last = streams.iter().flatten().map(|event| event.time_ns).max();
+            all.span_ns[1] = all.span_ns[1].max(last.unwrap_or(0));
             for (location, stream) in all.locations.iter().zip(&mut streams) {
                 stream.iter_mut().for_each(|event| own_self(&all, location.rank, &mut event.what));
             }
@@ -206,6 +208,17 @@ fn many_chunks_are_written_and_read_in_turn() {
             events.into_iter().filter(|event| !matches!(event.what, What::Noise { .. })).collect();
         assert!(rest == stream);
     }
+}
+
+/// A program that was killed has no end.
+#[test]
+fn no_event_is_later_than_the_archive() {
+    let folder = tempfile::tempdir().unwrap();
+    let all = Definitions { span_ns: [0, 10], ..support::definitions(2) };
+    let facts = Facts { zero_clock_ns: 1_000, ..Facts::default() };
+    let event = |time_ns| vec![Event { time_ns, what: What::Enter(0) }];
+    support::write(folder.path(), &all, facts, &[event(70), event(5)]);
+    assert_eq!(Archive::open(folder.path()).unwrap().definitions().span_ns, [0, 70]);
 }
 
 #[test]
