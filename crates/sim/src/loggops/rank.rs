@@ -17,6 +17,7 @@ pub(super) struct Played<S, F> {
 
 /// When the last message of a rank reaches each other rank. Few programs need it, so ranks stay small without.
 #[derive(Debug, Default)]
+#[expect(clippy::box_collection, reason = "a map takes most of a cache line of each rank")]
 pub(super) struct LastArrivals(Option<Box<HashMap<u32, u64>>>);
 
 impl LastArrivals {
