@@ -72,12 +72,12 @@ impl<'a> Served<'a> {
     pub fn look(&mut self, plan: &Plan) -> Result<Look, StoreError> {
         let is_gone = |place: &Place| place.read(self.root).is_err_and(|trouble| trouble.is_absence());
         self.ours.retain(|place, _| matches!(place, Place::Held { .. }) || !is_gone(place));
-        match self.close_gone() {
+        let open = match self.close_gone() {
             // The next look closes them.
-            Ok(()) | Err(StoreError::Locked(_)) => {}
-            Err(error) => return Err(error),
-        }
-        let open = self.open_places()?;
+            Err(StoreError::Locked(_)) => self.open(),
+            open => open,
+        };
+        let open: BTreeSet<Place> = open?.into_iter().flat_map(|(_, places)| places).collect();
         let (mut writes, mut again, mut foreign) = (Vec::new(), Vec::new(), Vec::new());
         for write in &plan.writes {
             let Some(ours) = self.ours.get_mut(&write.place) else {
@@ -119,24 +119,26 @@ impl<'a> Served<'a> {
     }
 
     /// Closes transactions whose places are all gone, such as those of threads that ended. A service would have ever more of them. One stays,
-    /// because the keepers are needed as long as the service runs.
-    fn close_gone(&mut self) -> Result<(), StoreError> {
+    /// because the keepers are needed as long as the service runs. Returns those that are open then.
+    fn close_gone(&mut self) -> Result<Vec<(String, Vec<Place>)>, StoreError> {
         let is_gone = |place: &Place| place.read(self.root).is_err_and(|why| is_gone(self.root, place, &why));
-        let (gone, rest): (Vec<_>, Vec<_>) = self
-            .open()?
-            .into_iter()
-            .partition(|(_, places)| !places.is_empty() && places.iter().all(is_gone));
-        let gone = gone.into_iter().skip(usize::from(rest.is_empty()));
-        let gone: Vec<String> = gone.map(|(id, _)| id).collect();
+        let is_over = |places: &[Place]| !places.is_empty() && places.iter().all(is_gone);
+        let open = self.open()?;
+        let gone = open.iter().filter(|(_, places)| is_over(places)).map(|(id, _)| id.clone());
+        let mut gone: Vec<String> = gone.collect();
+        if gone.len() == open.len() {
+            gone.drain(..gone.len().min(1));
+        }
         if gone.is_empty() {
-            return Ok(());
+            return Ok(open);
         }
         if let Err(RevertError::Store(error)) = revert_together(self.root, &gone, "the end of its places") {
             return Err(error);
         }
-        let open: BTreeSet<String> = self.open()?.into_iter().map(|(id, _)| id).collect();
-        self.transactions.retain(|id| open.contains(id) || !gone.contains(id));
-        Ok(())
+        let open = self.open()?;
+        let left: BTreeSet<&String> = open.iter().map(|(id, _)| id).collect();
+        self.transactions.retain(|id| left.contains(id) || !gone.contains(id));
+        Ok(open)
     }
 
     /// Its open transactions, each with its places that are not reverted.

@@ -123,11 +123,8 @@ fn common(one: &[Cpu], other: &[Cpu]) -> Vec<Cpu> {
     one.iter().filter(|cpu| other.contains(cpu)).copied().collect()
 }
 
-/// Threads that ended or cannot be moved stay as they are. Those of a copy do not run; this machine may have others of the same ids.
+/// Threads that ended or cannot be moved stay as they are.
 fn bind(root: &Root, id: u32, cpus: &[Cpu]) {
-    if !root.is_system() {
-        return;
-    }
     if let Some(stat) = stat(root, &format!("/proc/{id}")) {
         let _ = thread::move_to(id, &stat, &format_cpu_list(cpus));
     }
