@@ -127,6 +127,38 @@ impl<'a> AloneOnCpu<'a> {
         let windows = steal_windows(side);
         Self { detours: alone(side).detours, busy: &side.joined.busy, windows, span: side.span }
     }
+
+    fn shift(&self, n: u64) -> Shifted<'_> {
+        let busy = shifted(self.busy, self.span, n);
+        let is_free = |detour: &&TimeRange| {
+            let next = busy.partition_point(|busy| busy.end <= detour.start);
+            !busy.get(next).is_some_and(|busy| busy.meets(**detour))
+        };
+        let free = self.detours.iter().filter(is_free).copied().collect();
+        Shifted { cpu: self, busy, free }
+    }
+}
+
+/// The same CPU, with the known work moved.
+struct Shifted<'a> {
+    cpu: &'a AloneOnCpu<'a>,
+    busy: Vec<TimeRange>,
+    /// The detours that meet none of it: those without an interval do not, so no others must count.
+    free: Vec<TimeRange>,
+}
+
+impl Shifted<'_> {
+    /// Number of detours of each length that are near it, from the share of the free ones; all of a length of which none is free, because nothing
+    /// is known of them.
+    fn near(&self, is_near: impl Fn(TimeRange, &[TimeRange]) -> bool) -> Lengths {
+        let near = by_length(self.free.iter().filter(|detour| is_near(**detour, &self.busy)));
+        let (free, all) = (by_length(&self.free), by_length(&self.cpu.detours));
+        std::array::from_fn(
+            |band| {
+                if free[band] > 0.0 { near[band] / free[band] * all[band] } else { all[band] }
+            },
+        )
+    }
 }
 
 impl Bands {
@@ -188,29 +220,22 @@ fn steal_windows(side: &Side) -> Vec<TimeRange> {
 impl Near {
     fn both(cpus: &[AloneOnCpu]) -> [Self; 2] {
         let sides = [proximity::Side::After, proximity::Side::Before];
-        let count = |cpu: &AloneOnCpu, busy: &[TimeRange], detours: &[TimeRange]| {
-            sides.map(|which| {
-                let near = detours.iter().filter(|detour| proximity::is_near(**detour, busy, which));
-                (by_length(near), by_length(detours), by_length(&cpu.detours))
-            })
-        };
-        let found = |side: usize| sum_of(cpus.iter().map(|cpu| count(cpu, cpu.busy, &cpu.detours)[side].0));
         let by_shift = each_shift(cpus, |n| {
-            let counts: Vec<_> = cpus
-                .iter()
-                .map(|cpu| {
-                    let busy = shifted(cpu.busy, cpu.span, n);
-                    count(cpu, &busy, &free(&cpu.detours, &busy))
-                        .map(|(near, free, all)| of_all(near, free, all))
-                })
-                .collect();
-            [0, 1].map(|side| sum_of(counts.iter().map(|of_cpu| of_cpu[side])))
+            let cpus: Vec<Shifted> = cpus.iter().map(|cpu| cpu.shift(n)).collect();
+            sides.map(|which| {
+                let is_near = |detour, busy: &[TimeRange]| proximity::is_near(detour, busy, which);
+                sum_of(cpus.iter().map(|cpu| cpu.near(is_near)))
+            })
         });
         [0, 1].map(|side| {
-            let found = found(side);
+            let which = sides[side];
+            let near = |cpu: &AloneOnCpu| {
+                by_length(cpu.detours.iter().filter(|one| proximity::is_near(**one, cpu.busy, which)))
+            };
+            let found = sum_of(cpus.iter().map(near));
             let by_shift: Vec<Lengths> = by_shift.iter().map(|sides| sides[side]).collect();
             let bands = Bands::choose(&found, &by_shift);
-            Self { which: sides[side], found, by_shift, bands }
+            Self { which, found, by_shift, bands }
         })
     }
 
@@ -229,34 +254,15 @@ impl Near {
     }
 }
 
-/// Those that meet none of `busy`: detours without an interval do not, so shifts must not count others.
-fn free(detours: &[TimeRange], busy: &[TimeRange]) -> Vec<TimeRange> {
-    let is_free = |detour: &&TimeRange| {
-        let next = busy.partition_point(|busy| busy.end <= detour.start);
-        !busy.get(next).is_some_and(|busy| busy.meets(**detour))
-    };
-    detours.iter().filter(is_free).copied().collect()
-}
-
-/// The number of all detours of each length, by the share of the free ones; of a length of which none is free, all, because nothing is known.
-fn of_all(near: Lengths, free: Lengths, all: Lengths) -> Lengths {
-    std::array::from_fn(|band| if free[band] > 0.0 { near[band] / free[band] * all[band] } else { all[band] })
-}
-
 /// Number of these detours that chance puts close to known work, on either side.
 fn near_by_chance(cpus: &[AloneOnCpu], near: &[Near; 2]) -> f64 {
     if near.iter().all(|near| near.bands.is_none()) {
         return 0.0;
     }
     let counts = each_shift(cpus, |n| {
-        let of_cpu = |cpu: &AloneOnCpu| {
-            let busy = shifted(cpu.busy, cpu.span, n);
-            let free = free(&cpu.detours, &busy);
-            let is_near = |detour: &&TimeRange| near.iter().any(|near| near.has(**detour, &busy));
-            of_all(by_length(free.iter().filter(is_near)), by_length(&free), by_length(&cpu.detours))
-        };
+        let is_near = |detour, busy: &[TimeRange]| near.iter().any(|near| near.has(detour, busy));
+        let all = sum_of(cpus.iter().map(|cpu| cpu.shift(n).near(is_near)));
         // Of a length of which nothing is close, none is, free or not.
-        let all = sum_of(cpus.iter().map(of_cpu));
         let chosen = |band: &usize| {
             near.iter().any(|near| near.bands.as_ref().is_some_and(|bands| bands.chosen[*band]))
         };
