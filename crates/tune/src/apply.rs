@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use super::fault;
 use super::groups;
-use super::journal::{Begin, Group, Intent, Journal, KeeperRecord, Planned, Record, Transaction, VERSION};
+use super::journal::{
+    Begin, Dependents, Group, Intent, Journal, KeeperRecord, Moment, Planned, Record, Transaction, VERSION,
+};
 use super::keeper::{self, KeeperError, Until};
 use super::moment::{boot_id, now};
 use super::place::{self, Place, PlaceError};
@@ -105,7 +107,7 @@ pub fn apply(root: &Root, plan: &Plan, applying: &Applying<'_>) -> Result<Applie
     let store = Store::open(root)?;
     refuse_interrupted(&store)?;
     let (writes, already) = due(root, plan)?;
-    let mut applied = Applied { already, ..Applied::default() };
+    let mut applied = Applied { already: ids(&already), ..Applied::default() };
     if writes.is_empty() {
         return match holder(&store, plan)? {
             Some(id) if applying.until.is_some() => Err(ApplyError::Applied(id)),
@@ -115,8 +117,9 @@ pub fn apply(root: &Root, plan: &Plan, applying: &Applying<'_>) -> Result<Applie
     let id = new_id(&store)?;
     let journal = begun(root, &store, &id, plan, &writes)?;
     applied.id = Some(id.clone());
-    let mut transaction = Run { root, journal, applied, failed: None };
-    let ended = transaction.run(&writes, applying, &id);
+    let before = Dependents::new();
+    let mut transaction = Run { root, journal, before, applied, failed: None };
+    let ended = transaction.run(&writes, &already, applying, &id);
     let Run { applied, failed: place, .. } = transaction;
     match ended {
         Ok(()) => Ok(applied),
@@ -171,8 +174,7 @@ fn begun(
 /// [`ApplyError::Stale`] if the plan no longer fits the machine.
 pub fn check(root: &Root, plan: &Plan) -> Result<Applied, ApplyError> {
     let (writes, already) = due(root, plan)?;
-    let written = writes.iter().map(|due| due.write.id.clone()).collect();
-    Ok(Applied { written, already, ..Applied::default() })
+    Ok(Applied { written: ids(&writes), already: ids(&already), ..Applied::default() })
 }
 
 /// The open transaction that wrote the values that a plan wants.
@@ -207,12 +209,17 @@ struct Due<'a> {
     now: String,
 }
 
-fn due<'a>(root: &Root, plan: &'a Plan) -> Result<(Vec<Due<'a>>, Vec<String>), ApplyError> {
+fn ids(writes: &[Due<'_>]) -> Vec<String> {
+    writes.iter().map(|due| due.write.id.clone()).collect()
+}
+
+/// The writes to make, and those whose places have the value already.
+fn due<'a>(root: &Root, plan: &'a Plan) -> Result<(Vec<Due<'a>>, Vec<Due<'a>>), ApplyError> {
     let (mut writes, mut already, mut stale) = (Vec::new(), Vec::new(), other_machine(root, plan));
     for write in &plan.writes {
         let place = meant(root, &write.place);
         match place.read(root) {
-            Ok(now) if place.same(&now, &write.new) => already.push(write.id.clone()),
+            Ok(now) if place.same(&now, &write.new) => already.push(Due { write, place, now }),
             Ok(now) if place.same(&now, &write.old) => writes.push(Due { write, place, now }),
             Ok(now) => {
                 stale.push(format!("{} is `{}` and was `{}`", write.place, now.trim(), write.old.trim()));
@@ -283,17 +290,31 @@ fn written_for(writes: &[Due<'_>]) -> Vec<String> {
 struct Run<'a> {
     root: &'a Root,
     journal: Journal,
+    /// The settings that the kernel may change along with those of the plan.
+    before: Dependents,
     applied: Applied,
     /// The place that could not be written.
     failed: Option<Place>,
 }
 
 impl Run<'_> {
-    fn run(&mut self, writes: &[Due<'_>], applying: &Applying<'_>, id: &str) -> Result<(), String> {
+    fn run(
+        &mut self,
+        writes: &[Due<'_>],
+        already: &[Due<'_>],
+        applying: &Applying<'_>,
+        id: &str,
+    ) -> Result<(), String> {
         // First, so that they revert what is written if this process is killed.
         for keeper in &applying.keepers {
             self.log(&Record::Keeper(keeper.clone()))?;
             self.applied.keepers.push(keeper.clone());
+        }
+        let dependents = || writes.iter().flat_map(|due| due.write.dependents.iter().cloned());
+        self.before = groups::note(self.root, dependents());
+        if !self.before.is_empty() {
+            let files = self.before.clone();
+            self.log(&Record::Dependents { at: Moment::Before, files })?;
         }
         // systemd stops and disables units along with others: the originals of all are on disk before the first of them changes.
         let is_unit = |place: &Place| matches!(place, Place::Unit { .. });
@@ -317,6 +338,17 @@ impl Run<'_> {
                 Place::Held { what } => held.push((n, what, due.write)),
                 _ => self.write(n, due.write, &place)?,
             }
+        }
+        // What had its value may have lost it by now.
+        for (n, due) in (writes.len()..).zip(already) {
+            if self.is_moved(due) && self.intend(n, due, &due.place)? {
+                self.applied.already.retain(|id| *id != due.write.id);
+                self.write(n, due.write, &due.place)?;
+            }
+        }
+        if !self.before.is_empty() {
+            let files = groups::note(self.root, dependents());
+            self.log(&Record::Dependents { at: Moment::After, files })?;
         }
         if !held.is_empty() || applying.until.is_some() {
             self.keep(&held, applying, id)?;
@@ -344,13 +376,24 @@ impl Run<'_> {
                 return Err(format!("{place} cannot be read: {trouble}"));
             }
         };
-        // An earlier write of the plan has set it, too.
-        if place.same(&original, &write.new) {
+        // An earlier write of the plan may have changed it, too.
+        if let Place::File { path } = place
+            && let Some(noted) = self.before.get(path)
+        {
+            original.clone_from(&noted.value);
+        } else if place.same(&original, &write.new) {
             original.clone_from(now);
         }
         let device = place.device(self.root);
         let intent = Intent { n, write: (*write).clone(), place: place.clone(), device, original, group };
         self.log(&Record::Intent(intent)).map(|()| true)
+    }
+
+    /// Whether a write of the plan has changed a place that had its value before.
+    fn is_moved(&self, due: &Due<'_>) -> bool {
+        let Place::File { path } = &due.place else { return false };
+        let is_set = |now: String| due.place.same(&now, &due.write.new);
+        self.before.contains_key(path) && !due.place.read(self.root).is_ok_and(is_set)
     }
 
     fn write(&mut self, n: usize, write: &Write, place: &Place) -> Result<(), String> {

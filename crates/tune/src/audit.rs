@@ -69,6 +69,9 @@ pub struct PlaceState {
     /// Files that the kernel changes together with this one, including it; empty if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub group: Vec<String>,
+    /// Other settings that the kernel may change when this one is written; empty if there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub dependents: Vec<String>,
     /// Other programs' files that set the same thing to another value and are read later at boot.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub overruled_by: Vec<String>,

@@ -191,6 +191,10 @@ pub struct FileKnob {
     /// Files that the kernel changes together with this one: they are saved and restored together.
     #[serde(default)]
     pub group: Vec<String>,
+    /// Other settings that the kernel may change when this one is written: they are restored after it. Paths as [`Self::path`], or relative to
+    /// the folder of the file.
+    #[serde(default)]
+    pub dependents: Vec<String>,
     /// A condition on a file in the same folder: its name, and a regular expression for its text.
     pub r#where: Option<Where>,
     /// The same limit in bytes, for a limit in percent of memory. If that file is not 0, the kernel ignores this one.
@@ -198,6 +202,17 @@ pub struct FileKnob {
     /// Whether the file may be absent without anything missing.
     #[serde(default)]
     pub optional: bool,
+}
+
+impl FileKnob {
+    /// The patterns of the dependents of one of its files.
+    pub(crate) fn dependents_of(&self, path: &str) -> impl Iterator<Item = String> {
+        let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+        self.dependents.iter().map(move |pattern| match pattern.starts_with('/') {
+            true => pattern.clone(),
+            false => format!("{folder}/{pattern}"),
+        })
+    }
 }
 
 /// A condition on a file in the same folder.

@@ -1,7 +1,7 @@
 //! Files that the kernel changes together: setting `dirty_bytes` sets `dirty_ratio` to 0 and vice versa, `soft_watchdog` switches
 //! `watchdog`. They are read together, and restored together.
 
-use super::journal::Group;
+use super::journal::{Dependents, Group, Noted};
 use super::place::{Place, PlaceError};
 use super::root::Root;
 
@@ -21,6 +21,16 @@ pub fn read(root: &Root, paths: &[String]) -> Result<Group, PlaceError> {
     Ok(group)
 }
 
+/// The values of dependents, which the kernel may change along with other settings. Those without a value, as of another governor, are left out.
+pub fn note(root: &Root, paths: impl Iterator<Item = String>) -> Dependents {
+    let noted = |path: String| {
+        let place = Place::File { path: path.clone() };
+        let value = place.read(root).ok().filter(|value| !value.starts_with('<'))?;
+        Some((path, Noted { value, device: place.device(root) }))
+    };
+    paths.filter_map(noted).collect()
+}
+
 /// Writes until all files have their target values. The order in which the kernel accepts them is not known: it may refuse a zero as
 /// long as the partner has its value, and sets the zero itself once the partner is written. Refused writes are therefore repeated as
 /// long as another write succeeds.
@@ -28,18 +38,14 @@ pub fn read(root: &Root, paths: &[String]) -> Result<Group, PlaceError> {
 /// # Errors
 /// The files that do not reach their values, and why.
 pub fn write_until_stable(root: &Root, target: &Group) -> Result<(), Vec<(String, PlaceError)>> {
+    let mut blind = false;
     // Each pass sets at least one file, or no later pass will.
     for left in (0..=2 * target.len()).rev() {
         let (mut moved, mut troubles) = (false, Vec::new());
         for (path, value) in target {
             let place = Place::File { path: path.clone() };
-            match place.read(root) {
-                Ok(now) if place.same(&now, value) => continue,
-                Ok(_) => {}
-                Err(trouble) => {
-                    troubles.push((path.clone(), trouble));
-                    continue;
-                }
+            if place.read(root).is_ok_and(|now| place.same(&now, value)) {
+                continue;
             }
             match place.write(root, value) {
                 Ok(()) if place.read(root).is_ok_and(|now| place.same(&now, value)) => moved = true,
@@ -51,7 +57,20 @@ pub fn write_until_stable(root: &Root, target: &Group) -> Result<(), Vec<(String
         if moved && left > 0 {
             continue;
         }
-        return if troubles.is_empty() { Ok(()) } else { Err(troubles) };
+        if troubles.is_empty() {
+            return Ok(());
+        }
+        if blind || left == 0 {
+            return Err(troubles);
+        }
+        // While both detectors of lockups are off, kernels before 6.13 forget what was written to one of their files when one is read.
+        blind = true;
+        for (path, _) in troubles {
+            if let Some(value) = target.get(&path) {
+                // The next pass reports what this one does not set.
+                let _ = Place::File { path }.write(root, value);
+            }
+        }
     }
     Ok(())
 }

@@ -120,7 +120,7 @@ fn unknown(id: &str) -> Refusal {
 
 fn denied(write: &Write, catalogue: &Catalogue) -> Option<Refusal> {
     let check = || {
-        write.group.iter().try_for_each(|path| deny::file(path))?;
+        write.group.iter().chain(&write.dependents).try_for_each(|path| deny::file(path))?;
         match &write.place {
             Place::File { path } => deny::file(path)?,
             Place::DropIn { path } if write.new == ABSENT => deny::drop_in(path)?,

@@ -13,11 +13,38 @@ pub use self::lines::Journal;
 use super::place::Place;
 use super::plan::Write;
 
-/// The version of the journal that this quell writes. Version 1 had no chain.
-pub const VERSION: u32 = 2;
+/// The version of the journal that this quell writes. Version 1 had no chain, version 2 no dependents.
+pub const VERSION: u32 = 3;
 
 /// Files of a group and their values.
 pub type Group = BTreeMap<String, String>;
+
+/// Settings that the kernel may change along with those of the plan.
+pub type Dependents = BTreeMap<String, Noted>;
+
+/// The value of a dependent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Noted {
+    /// As read.
+    pub value: String,
+    /// Its device, as [`Intent::device`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<String>,
+}
+
+/// What the values of dependents in the journal are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Moment {
+    /// Those before the first write.
+    Before,
+    /// Those after the last write.
+    After,
+    /// Those that a revert is about to restore.
+    Target,
+    /// Those that a revert has restored.
+    Restored,
+}
 
 /// One line of the journal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,6 +52,13 @@ pub type Group = BTreeMap<String, String>;
 pub enum Record {
     /// The first line.
     Begin(Begin),
+    /// The values of settings that the kernel may change along with those of the plan.
+    Dependents {
+        /// What they are.
+        at: Moment,
+        /// By path.
+        files: Dependents,
+    },
     /// A write that is about to be made.
     Intent(Intent),
     /// The write was made, and this was read back.
@@ -170,6 +204,14 @@ pub struct Transaction {
     pub begin: Option<Begin>,
     /// The writes that were made, or were about to be, in the order of the plan.
     pub entries: Vec<Entry>,
+    /// The settings that the kernel may change along with those of the plan, before the first write.
+    pub before: Dependents,
+    /// The same after the last write; none if a crash came first.
+    pub after: Option<Dependents>,
+    /// What an interrupted revert was about to restore of them.
+    pub targets: Option<Dependents>,
+    /// Whether a revert has restored them.
+    pub restored: bool,
     /// Its keepers. Of two, the second takes over where the first was killed.
     pub keepers: Vec<KeeperRecord>,
     /// Whether all writes were made.
@@ -242,6 +284,15 @@ impl Transaction {
                 self.entries
                     .insert(at, Entry { intent, readback, group_after: Group::new(), refused, closed });
                 good
+            }
+            Record::Dependents { at, files } => {
+                match at {
+                    Moment::Before => self.before = files,
+                    Moment::After => self.after = Some(files),
+                    Moment::Target => self.targets = Some(files),
+                    Moment::Restored => (self.targets, self.restored) = (None, true),
+                }
+                true
             }
             Record::Left { .. } => {
                 self.left = true;

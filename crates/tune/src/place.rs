@@ -30,6 +30,7 @@ use super::root::Root;
 
 /// The value of a place that does not exist: no such drop-in, no such cpuset, nothing held.
 pub const ABSENT: &str = "absent";
+const SAMPLE_RATE: &str = "/proc/sys/kernel/perf_event_max_sample_rate";
 
 /// One thing that can be read and written.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -175,10 +176,15 @@ impl Place {
         }
     }
 
-    /// Whether this is quell's value without CPUs or memory that went offline: the kernel removes them from sets.
-    pub fn has_lost_cpus(&self, now: &str, ours: &str) -> bool {
+    /// Whether the kernel itself made this of quell's value: it removes CPUs and memory from sets when they go offline, and lowers the rate of
+    /// perf's samples when those take too long.
+    pub fn is_changed_by_kernel(&self, now: &str, ours: &str) -> bool {
         match self {
             Self::Cpuset { .. } => cpuset::has_lost(now, ours),
+            Self::File { path } if path == SAMPLE_RATE => {
+                let rate = |text: &str| text.trim().parse::<u64>().ok();
+                rate(now).zip(rate(ours)).is_some_and(|(now, ours)| now < ours)
+            }
             _ => false,
         }
     }

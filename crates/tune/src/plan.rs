@@ -74,6 +74,9 @@ pub struct Write {
     /// Files that the kernel changes with it, including it; they are saved and restored together.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub group: Vec<String>,
+    /// Other settings that the kernel may change with it; they are restored after it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dependents: Vec<String>,
     /// Whether the rest of the plan is applied even if the kernel refuses this write, as for managed interrupts among many.
     #[serde(default)]
     pub may_fail: bool,

@@ -1,6 +1,7 @@
 //! Reverts transactions. Each place that still has the value that quell wrote gets its original back, in reverse order; a value that
 //! someone else wrote since then is left alone.
 
+mod dependents;
 mod result;
 mod run;
 
@@ -138,7 +139,7 @@ fn refuse_below(store: &Store, newest_first: &[String], id: &str) -> Result<(), 
             let group: Vec<String> = entry.intent.group.keys().cloned().collect();
             group.into_iter().chain([entry.intent.place.to_string()])
         };
-        Ok(transaction.entries.iter().flat_map(of).collect())
+        Ok(transaction.entries.iter().flat_map(of).chain(transaction.before.keys().cloned()).collect())
     };
     let mine = places(id)?;
     for above in newest_first.iter().take_while(|one| one.as_str() > id) {

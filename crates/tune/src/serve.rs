@@ -87,7 +87,7 @@ impl<'a> Served<'a> {
             let is_ours = write.place.same(&write.old, &ours.value);
             let by_kernel = ours.disturbed
                 || ours.moved.as_ref() == Some(&write.old)
-                || write.place.has_lost_cpus(&write.old, &ours.value);
+                || write.place.is_changed_by_kernel(&write.old, &ours.value);
             let same_plan = write.place.same(&write.new, &ours.wanted);
             match write.place {
                 // A keeper holds it, which an audit cannot see.

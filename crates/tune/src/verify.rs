@@ -187,6 +187,9 @@ fn stands(root: &Root, place: &Place, original: &str, ours: &str, staged: bool, 
             };
             (if pending.is_some() { SettingState::Pending } else { SettingState::Ok }, Some(now), pending)
         }
+        Ok(now) if place.is_changed_by_kernel(&now, ours) => {
+            (SettingState::Ok, Some(now), Some("the kernel has adapted it".into()))
+        }
         Ok(now) if place.same(&now, original) => (SettingState::Drifted, Some(now), None),
         Ok(now) => (SettingState::Foreign, Some(now), None),
         Err(trouble @ PlaceError::Immovable(_)) => (SettingState::Immovable, None, Some(trouble.to_string())),

@@ -130,7 +130,16 @@ fn plain(text: &str) -> String {
 /// What a knob writes, in one line.
 fn touches(knob: &Knob) -> String {
     match knob {
-        Knob::File(file) => format!("`{}` → `{}`", file.path, file.want),
+        Knob::File(file) => {
+            let dependents: Vec<String> = file.dependents.iter().map(|path| format!("`{path}`")).collect();
+            let along = match dependents.is_empty() {
+                true => String::new(),
+                false => {
+                    format!("; the kernel may change along, and quell restores: {}", dependents.join(", "))
+                }
+            };
+            format!("`{}` → `{}`{along}", file.path, file.want)
+        }
         Knob::Irq(irq) => format!("interrupts `{}` → {} CPUs", irq.matches, irq.want.word()),
         Knob::KernelThread(threads) => {
             format!("kernel threads `{}` → {} CPUs", threads.matches, threads.want.word())

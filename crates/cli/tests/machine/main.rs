@@ -27,6 +27,7 @@ mod trace;
 mod trace_openmp;
 mod track;
 mod tune;
+mod tune_audit;
 mod tune_serve;
 mod tune_try;
 mod watch;

@@ -61,7 +61,7 @@ pub fn image(plan: &Value) -> BTreeMap<String, String> {
     };
     for write in plan["writes"].as_array().unwrap() {
         let place = &write["place"];
-        for path in write["group"].as_array().into_iter().flatten() {
+        for path in ["group", "dependents"].iter().filter_map(|key| write[key].as_array()).flatten() {
             note(&mut image, path.as_str().unwrap().to_owned());
         }
         match place["kind"].as_str().unwrap() {

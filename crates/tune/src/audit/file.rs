@@ -1,7 +1,13 @@
 //! Kernel files: which files a path with wildcards stands for on this machine.
 
+use std::collections::BTreeSet;
+use std::os::unix::fs::MetadataExt as _;
+
+use fs_err as fs;
+
 use super::look::{At, Examined, Examiner, Verdict};
 use crate::catalogue::{Compare, EACH_CPU, FileKnob, Part, Where};
+use crate::deny;
 use crate::place::Place;
 
 impl Examiner<'_> {
@@ -57,10 +63,25 @@ impl Examiner<'_> {
                 place_state.group.push(path.to_owned());
             }
         }
+        if let Some(place_state) = look.place_state.as_mut() {
+            place_state.dependents = self.dependents(knob, path);
+        }
         match &knob.in_bytes {
             Some(bytes) if at.instead.is_none() => self.unless_in_bytes(look, bytes),
             _ => look,
         }
+    }
+
+    /// The dependents that can be written.
+    fn dependents(&self, knob: &FileKnob, path: &str) -> Vec<String> {
+        let is_writable = |one: &String| {
+            let facts = fs::metadata(self.root.path(one));
+            facts.is_ok_and(|facts| facts.is_file() && facts.mode() & 0o222 != 0)
+        };
+        let found: BTreeSet<String> =
+            knob.dependents_of(path).flat_map(|pattern| self.root.glob(&pattern)).collect();
+        let others = found.into_iter().filter(|one| one != path && deny::file(one).is_ok());
+        others.filter(is_writable).collect()
     }
 
     /// Of a limit in percent of memory and the same one in bytes the kernel uses the one that was written last, and shows the other

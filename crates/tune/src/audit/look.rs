@@ -279,6 +279,7 @@ impl PlaceState {
             may_fail: false,
             staged: false,
             group: Vec::new(),
+            dependents: Vec::new(),
             overruled_by: Vec::new(),
             why: None,
         }

@@ -42,6 +42,32 @@ fn states_say_why() {
 }
 
 #[test]
+fn dependents_are_those_that_can_be_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let machine = fake::large(folder.path());
+    machine
+        .file("sys/block/nvme9n1/queue/rotational", "0")
+        .file("sys/block/nvme9n1/queue/scheduler", "[mq-deadline] none");
+    for name in ["nr_requests", "iosched/read_expire", "iosched/async_depth", "nomerges"] {
+        machine.file(&format!("sys/block/nvme9n1/queue/{name}"), "1");
+    }
+    let read_only = folder.path().join("sys/block/nvme9n1/queue/iosched/async_depth");
+    fs_err::set_permissions(read_only, std::os::unix::fs::PermissionsExt::from_mode(0o444)).unwrap();
+    let root = Root::at(folder.path()).unwrap();
+    let catalogue = Catalogue::built_in();
+    let audit =
+        audit(&root, &catalogue, &AuditOptions::default(), Some(&["io-scheduler".to_owned()])).unwrap();
+    let places = &audit.entries.first().unwrap().places;
+    let of = |name: &str| {
+        let path = format!("/sys/block/{name}/queue/scheduler");
+        let mut found = places.iter().filter(|one| one.place.to_string() == path);
+        found.next().unwrap().dependents.clone()
+    };
+    let queue = "/sys/block/nvme9n1/queue";
+    assert_eq!(of("nvme9n1"), [format!("{queue}/iosched/read_expire"), format!("{queue}/nr_requests")]);
+}
+
+#[test]
 fn a_kernel_built_without_an_option_does_not_have_it() {
     let without = |machine: &Machine| {
         machine.file("boot/config-6.12.9-fake", "CONFIG_SMP=y\n# CONFIG_NO_HZ_FULL is not set");

@@ -160,6 +160,7 @@ fn check(one: &Mitigation) -> Result<(), String> {
                     ));
                 }
                 std::iter::once(&file.path).chain(&file.group).try_for_each(|path| deny::file(path))?;
+                file.dependents_of(&file.path).try_for_each(|path| deny::file(&path))?;
             }
             Knob::DropIn(file) => {
                 let text = file.content.fill(&Anything)?;
@@ -212,6 +213,11 @@ mod tests {
             (
                 "kind = \"file\"\npath = \"/sys/x/cpu*/y\"\nwant = \"1\"\ngroup = [\"/proc/sys//x\"]",
                 "plain path",
+            ),
+            ("kind = \"file\"\npath = \"/sys/x\"\nwant = \"1\"\ndependents = [\"../y\"]", "plain path"),
+            (
+                "kind = \"file\"\npath = \"/sys/x\"\nwant = \"1\"\ndependents = [\"/etc/passwd\"]",
+                "/etc/passwd",
             ),
             ("kind = \"boot\"\noption = \"init\"\nwant = \"/x\"", "not a boot option"),
             (

@@ -70,8 +70,8 @@ pub(super) fn why_not(write: &Write) -> Option<&'static str> {
         Place::File { path } | Place::DropIn { path } if path.contains('\n') => {
             Some("its path is no plain path")
         }
-        _ if write.group.iter().any(|path| path.contains('\n')) => {
-            Some("a path of its group is no plain path")
+        _ if write.group.iter().chain(&write.dependents).any(|path| path.contains('\n')) => {
+            Some("a path of its group or its dependents is no plain path")
         }
         _ => None,
     }
@@ -100,6 +100,7 @@ fn fields(write: &Write) -> String {
         ("label", one_line(&write.place.to_string())),
         ("may_fail", if write.may_fail { "1" } else { "0" }.to_owned()),
         ("group", write.group.join("\n")),
+        ("dependents", write.dependents.join("\n")),
         ("path", String::new()),
         ("number", String::new()),
         ("name", String::new()),

@@ -25,6 +25,7 @@ fn write(place: Place, old: &str, new: &str) -> Write {
         old: old.into(),
         new: new.into(),
         group: Vec::new(),
+        dependents: Vec::new(),
         may_fail: false,
         staged: false,
     }

@@ -111,7 +111,9 @@ impl<'p> Making<'p> {
 fn line(write: &Write) -> Option<(&'static str, String)> {
     let value = write.new.trim();
     let found = match &write.place {
-        // The plugin restores each file by itself, which fails if the value is a 0 that stands for the partner's value.
+        // The plugin restores each file by itself, which fails if the value is a 0 that stands for the partner's value, and leaves what
+        // the kernel has changed along.
+        Place::File { .. } if !write.dependents.is_empty() => None,
         Place::File { .. } if !write.group.is_empty() && write.old.trim() == "0" => None,
         Place::File { path } if path.starts_with("/proc/sys/") => {
             Some(("sysctl", format!("{}={value}", key(path)?)))

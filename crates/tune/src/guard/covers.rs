@@ -6,14 +6,22 @@ use crate::place::{ABSENT, Place};
 use crate::plan::Write;
 use crate::root::fits;
 
-/// Whether one of a mitigation's knobs can produce the place of a write, with its group; for a drop-in, everything that it sets.
+/// Whether one of a mitigation's knobs can produce the place of a write, with its group and its dependents; for a drop-in, everything that it
+/// sets.
 pub fn covers(one: &Mitigation, write: &Write) -> bool {
-    let group = |knob: &FileKnob, path: &str| {
+    let others = |knob: &FileKnob, path: &str| {
+        let is_dependent = |other: &String| {
+            knob.dependents_of(path).any(|pattern| {
+                pattern.split('/').count() == other.split('/').count()
+                    && pattern.split('/').zip(other.split('/')).all(|(pattern, name)| fits(pattern, name))
+            })
+        };
         write.group.iter().all(|other| other == path || knob.group.contains(other))
+            && write.dependents.iter().all(is_dependent)
     };
-    let alone = write.group.is_empty();
+    let alone = write.group.is_empty() && write.dependents.is_empty();
     one.knob.iter().any(|knob| match (knob, &write.place) {
-        (Knob::File(knob), Place::File { path }) => stands_for(knob, path) && group(knob, path),
+        (Knob::File(knob), Place::File { path }) => stands_for(knob, path) && others(knob, path),
         (Knob::Irq(knob), Place::Irq { name, .. }) => alone && is_match(&knob.matches, name),
         (Knob::KernelThread(knob), Place::Thread { comm, property: Property::Affinity, .. }) => {
             alone && is_match(&knob.matches, comm)

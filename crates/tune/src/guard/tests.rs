@@ -76,6 +76,30 @@ fn a_mitigation_that_no_one_knows_is_refused() {
 }
 
 #[test]
+fn a_dependent_that_its_mitigation_does_not_name_is_refused() {
+    let (_folder, root, plan) = made(fake::large, &["vm-stat-interval"]);
+    for (mitigation, path, dependent, good) in [
+        ("io-scheduler", "/sys/block/sda/queue/scheduler", "/sys/block/sda/queue/nr_requests", true),
+        ("io-scheduler", "/sys/block/sda/queue/scheduler", "/sys/block/sda/queue/iosched/read_expire", true),
+        ("io-scheduler", "/sys/block/sda/queue/scheduler", "/sys/block/sdb/queue/nr_requests", false),
+        ("io-scheduler", "/sys/block/sda/queue/scheduler", "/sys/block/sda/queue/iosched/x/y", false),
+        ("thp", "/sys/kernel/mm/transparent_hugepage/enabled", "/proc/sys/vm/min_free_kbytes", true),
+        ("thp", "/sys/kernel/mm/transparent_hugepage/enabled", "/proc/sys/vm/swappiness", false),
+        ("smt-off", "/sys/devices/system/cpu/smt/control", "/sys/devices/system/cpu/cpu3/online", true),
+        ("smt-off", "/sys/devices/system/cpu/smt/control", "/sys/devices/system/cpu/cpu0/online", false),
+    ] {
+        let mut plan = plan.clone();
+        plan.mitigations[0].id = mitigation.into();
+        plan.writes.truncate(1);
+        let write = &mut plan.writes[0];
+        (write.mitigation, write.place) = (mitigation.into(), Place::File { path: path.into() });
+        write.dependents = vec![dependent.into()];
+        let is_refused = rules(&root, &plan, HIGH).contains(&"deny-list");
+        assert_eq!(is_refused, !good, "{mitigation}: {dependent}");
+    }
+}
+
+#[test]
 fn a_write_that_its_mitigation_does_not_make_is_refused() {
     let (_folder, root, plan) = made(fake::large, &["vm-stat-interval"]);
     let file = |path: &str| Place::File { path: path.into() };

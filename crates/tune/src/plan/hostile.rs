@@ -34,7 +34,7 @@ fn one(write: &Write) -> Result<(), String> {
     if values.iter().any(|value| value.len() > LONGEST_VALUE || value.contains('\0')) {
         return Err("its value is not the text of a setting".into());
     }
-    write.group.iter().try_for_each(|path| deny::file(path))?;
+    write.group.iter().chain(&write.dependents).try_for_each(|path| deny::file(path))?;
     match &write.place {
         Place::File { path } => deny::file(path),
         Place::Unit { name } => deny::unit(name),

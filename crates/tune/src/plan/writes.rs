@@ -114,6 +114,7 @@ impl Making {
             old: now.to_owned(),
             new: want.to_owned(),
             group: place_state.group.clone(),
+            dependents: place_state.dependents.clone(),
             may_fail: place_state.may_fail,
             staged: place_state.staged,
         });

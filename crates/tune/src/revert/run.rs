@@ -38,6 +38,8 @@ pub fn is_gone(root: &Root, place: &Place, trouble: &PlaceError) -> bool {
 
 impl Run<'_> {
     pub fn all(&mut self) {
+        let targets = self.targets();
+        let mut failed = Vec::new();
         // Newest first: a place that was written twice gets its first original last.
         let entries = self.transaction.entries.iter().rev().filter(|entry| entry.closed.is_none());
         let (held, mut open): (Vec<&Entry>, Vec<&Entry>) =
@@ -55,8 +57,10 @@ impl Run<'_> {
         while !open.is_empty() {
             let first = open.remove(0);
             if first.intent.group.is_empty() {
-                let how = self.one(first);
-                self.close(first, how);
+                match self.one(first) {
+                    How::Failed(_) => failed.push(first),
+                    how => self.close(first, how),
+                }
                 continue;
             }
             // Entries that share a file are reverted together.
@@ -70,6 +74,12 @@ impl Run<'_> {
                 !shares
             });
             self.together(&group);
+        }
+        self.restore(&targets);
+        // The kernel refuses some values as long as another setting has quell's.
+        for entry in failed {
+            let how = self.one(entry);
+            self.close(entry, how);
         }
         // Last, because until here a keeper would revert if this process were killed; the second first, because it would take over from the
         // first. After a reboot their pids belong to other processes.
@@ -157,10 +167,10 @@ impl Run<'_> {
 
     /// Whether quell left this value: it is the new one, or the one that was read back. After an interrupted write or a reboot it may also be an
     /// intermediate one, as it may be of a unit: systemd starts and enables it along with a later one that is restored before.
-    fn is_ours(&self, entry: &Entry, current: &str) -> bool {
+    pub(super) fn is_ours(&self, entry: &Entry, current: &str) -> bool {
         let (intent, place) = (&entry.intent, &entry.intent.place);
         place.same(current, &intent.write.new)
-            || place.has_lost_cpus(current, &intent.write.new)
+            || place.is_changed_by_kernel(current, &intent.write.new)
             || entry.readback.as_ref().is_some_and(|readback| place.same(current, readback))
             || (entry.readback.is_none() || self.rebooted || self.restores_units_before(intent))
                 && place.half_way(current, &intent.original, &intent.write.new)
@@ -282,15 +292,21 @@ impl Run<'_> {
             }
             How::Nearest { .. } | How::Foreign(_) | How::Failed(_) => None,
         };
-        if let (Some(record), Some(journal)) = (record, &mut self.journal)
-            && let Err(error) = journal.append(&record)
-        {
-            self.reverted.unwritten.get_or_insert(error.to_string());
+        if let Some(record) = record {
+            self.log(&record);
         }
         self.reverted.places.push(Returned {
             place: entry.intent.place.to_string(),
             mitigation: entry.intent.write.mitigation.clone(),
             how,
         });
+    }
+
+    pub(super) fn log(&mut self, record: &Record) {
+        if let Some(journal) = &mut self.journal
+            && let Err(error) = journal.append(record)
+        {
+            self.reverted.unwritten.get_or_insert(error.to_string());
+        }
     }
 }

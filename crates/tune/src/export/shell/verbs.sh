@@ -1,27 +1,40 @@
 # shellcheck shell=sh disable=SC2034,SC2154 # its variables are those of the whole script
 # --- files that the kernel changes together --------------------------------------------------------------------------------
 
-each_of_group() {
+# Calls $2 with $spot, the $n-th file of the list $1.
+each_file() {
     n=0
-    while [ -n "$group" ] && IFS= read -r one; do
+    while [ -n "$1" ] && IFS= read -r one; do
         n=$((n + 1))
         spot=$R$one
-        if [ -f "$spot" ]; then "$1"; fi
+        "$2"
     done <<END
-$group
+$1
 END
 }
+each_of_group() { each_file "$group" "$1"; }
 
 # What $spot holds. The kernel's files say nothing of their size, so cmp on the files compares nothing: it reads a pipe.
 # shellcheck disable=SC2002 # see above
 holds() { cat "$spot" | cmp -s - "$1"; }
-group_old() { [ -f "$STATE/$i.g$n" ] || cat "$spot" >"$STATE/$i.g$n"; }
-group_set() { cat "$spot" >"$STATE/$i.s$n"; }
+group_old() {
+    [ -f "$spot" ] || return 0
+    [ -f "$STATE/$i.g$n" ] || cat "$spot" >"$STATE/$i.g$n"
+}
+group_set() {
+    [ -f "$spot" ] || return 0
+    cat "$spot" >"$STATE/$i.s$n"
+}
 group_foreign() {
+    [ -f "$spot" ] || return 0
     holds "$STATE/$i.g$n" || { [ -f "$STATE/$i.s$n" ] && ! holds "$STATE/$i.s$n" && foreign=1; } || :
 }
-group_wrong() { holds "$STATE/$i.g$n" || wrong=1; }
+group_wrong() {
+    [ -f "$spot" ] || return 0
+    holds "$STATE/$i.g$n" || wrong=1
+}
 group_put() {
+    [ -f "$spot" ] || return 0
     if [ "$(cat "$STATE/$i.g$n")" = 0 ]; then is_zero=1; else is_zero=0; fi
     if [ "$is_zero" = "$zeros" ] && ! holds "$STATE/$i.g$n"; then put_file "$STATE/$i.g$n"; fi
 }
@@ -35,6 +48,53 @@ write_until_stable() {
         [ "$wrong" = 1 ] || return 0
     done
     return 1
+}
+
+# --- settings that the kernel may change along with those that are written --------------------------------------------------
+
+# Calls $1 with $spot for each of them.
+each_dependent() {
+    i=1
+    while [ "$i" -le "$COUNT" ]; do
+        "w$i"
+        each_file "$dependents" "$1"
+        i=$((i + 1))
+    done
+}
+
+# One without a value, as of another governor, is left out.
+dependent_old() {
+    [ -f "$STATE/$i.d$n" ] && return
+    if cat "$spot" >"$STATE/part" 2>/dev/null; then
+        case $(cat "$STATE/part") in '<'*) ;; *) mv "$STATE/part" "$STATE/$i.d$n" ;; esac
+    fi
+    rm -f "$STATE/part"
+}
+dependent_set() { cat "$spot" >"$STATE/$i.e$n" 2>/dev/null || rm -f "$STATE/$i.e$n"; }
+# What someone else has set since stays, also if giving the rest back changes it.
+dependent_want() {
+    if [ ! -f "$STATE/$i.d$n" ] || [ -f "$STATE/$i.t$n" ]; then return; fi
+    from=$STATE/$i.d$n
+    if [ -f "$spot" ] && [ -f "$STATE/$i.e$n" ] && ! holds "$from" && ! holds "$STATE/$i.e$n"; then from=$spot; fi
+    cat "$from" >"$STATE/$i.t$n"
+}
+dependent_is_wrong() { [ -f "$spot" ] && [ -f "$STATE/$i.t$n" ] && ! holds "$STATE/$i.t$n"; }
+dependent_put() { if dependent_is_wrong; then put_file "$STATE/$i.t$n"; fi; }
+dependent_wrong() { if dependent_is_wrong; then wrong=$one; fi; }
+dependent_done() { rm -f "$STATE/$i.d$n" "$STATE/$i.e$n" "$STATE/$i.t$n"; }
+
+give_dependents_back() {
+    for _ in 1 2 3 4; do
+        wrong=
+        each_dependent dependent_put
+        each_dependent dependent_wrong
+        [ -n "$wrong" ] || break
+    done
+    if [ -n "$wrong" ]; then
+        say "$wrong: it does not go back: $(because)"
+        return 1
+    fi
+    each_dependent dependent_done
 }
 
 # --- the folder of originals -----------------------------------------------------------------------------------------------
@@ -114,6 +174,7 @@ apply() {
         begin
     fi
     trap 'interrupted=1' INT TERM HUP
+    each_dependent dependent_old
     save || { undo_all >/dev/null 2>&1; exit 1; }
     i=1
     while [ "$i" -le "$COUNT" ]; do
@@ -131,6 +192,7 @@ apply() {
         if [ -f "$STATE/$i.old" ]; then each_of_group group_set; fi
         i=$((i + 1))
     done
+    each_dependent dependent_set
 }
 
 ours() {
@@ -167,6 +229,8 @@ undo_one() {
 # From the end. What cannot be given back stays noted.
 undo_all() {
     worst=0
+    if [ "$(boot_now)" = "$(cat "$STATE/boot")" ]; then same_boot=1; else same_boot=0; fi
+    [ "$same_boot" = 0 ] || each_dependent dependent_want
     i=$COUNT
     while [ "$i" -ge 1 ]; do
         "w$i"
@@ -180,6 +244,7 @@ undo_all() {
         fi
         i=$((i - 1))
     done
+    [ "$same_boot" = 0 ] || give_dependents_back || worst=1
     [ "$worst" != 0 ] || rm -rf -- "$STATE"
     return "$worst"
 }

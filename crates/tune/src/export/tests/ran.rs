@@ -185,6 +185,39 @@ fn the_preemption_mode_is_compared_by_the_word_in_parentheses() {
     assert!(text(&tuned, "quell/script.sh").contains(PREEMPTION));
 }
 
+/// The unit stands for a setting: its `systemctl` changes others, as the kernel does.
+#[test]
+fn what_changed_along_is_given_back_last() {
+    const DEPTH: &str = "/sys/block/x/queue/depth";
+    const WEIGHT: &str = "/sys/block/x/queue/weight";
+    const ABSENT_NOW: &str = "/sys/block/x/queue/iosched/expire";
+    let dependents = [DEPTH, WEIGHT, ABSENT_NOW, "/sys/none"].map(str::to_owned).to_vec();
+    let script =
+        script(&plan(vec![Write { dependents, ..unit("x.service", "active static", "inactive static") }]));
+    let systemctl = SYSTEMCTL
+        .replace("stop) ", "stop) cd \"${here%unit}sys/block/x/queue\" && echo 1 >depth && echo 1 >weight && rm -rf iosched\n")
+        .replace("start) ", "start) cd \"${here%unit}sys/block/x/queue\" && echo 2 >depth && echo 2 >weight && mkdir -p iosched && echo 2 >iosched/expire\n");
+    let systemctl = systemctl.replace("here=${0%/usr*}/unit", "here=$(cd \"${0%/usr*}\" && pwd)/unit");
+    for weight_of_others in [None, Some("5\n")] {
+        let tree = Tree::new(&script);
+        fs::write(tree.path("/usr/bin/systemctl"), &systemctl).unwrap();
+        tree.put("/unit", "active static\n");
+        for path in [DEPTH, WEIGHT, ABSENT_NOW] {
+            tree.put(path, "77\n");
+        }
+        let before = tree.image();
+        assert_eq!(tree.run("apply"), (0, String::new()));
+        assert_eq!((tree.read(DEPTH), tree.read(WEIGHT)), ("1\n".into(), "1\n".into()));
+        if let Some(text) = weight_of_others {
+            tree.put(WEIGHT, text);
+        }
+        assert_eq!(tree.run("undo"), (0, String::new()));
+        assert_eq!(tree.read(WEIGHT), weight_of_others.unwrap_or("77\n"));
+        tree.put(WEIGHT, "77\n");
+        assert!(tree.image() == before);
+    }
+}
+
 fn holder(tree: &Tree) -> String {
     let folder = fs::read_dir(tree.path("/run/quell-tune")).unwrap();
     let mut names = folder.map(|entry| entry.unwrap().path());
