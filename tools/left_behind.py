@@ -11,7 +11,15 @@ FOLDERS = ("/tmp", "/dev/shm", "/run", "/var/lib", "/var/tmp", "/sys/fs/bpf", "/
 # Kept on purpose: the lock with which tests take turns, and empty folders of `quell tune`.
 KEPT = {"/tmp/quell-tests.lock", "/run/quell", "/var/lib/quell"}  # noqa: S108
 # Settings that change by themselves.
-MOVING = ("kernel/ns_last_pid", "kernel/random/", "kernel/sched_domain/", "fs/binfmt_misc", "mm/damon/")
+MOVING = (
+    "kernel/ns_last_pid",
+    "kernel/perf_event_max_sample_rate",
+    "kernel/random/",
+    "kernel/sched_domain/",
+    "kernel/tainted",
+    "fs/binfmt_misc",
+    "mm/damon/",
+)
 # The flag of kernel threads in /proc/PID/stat.
 KERNEL_THREAD = 0x0020_0000
 

@@ -52,7 +52,7 @@ class Boot(unittest.TestCase):
             quell = Path(folder) / "quell"
             subprocess.run(["strip", "-o", quell, QUELL], check=True)
             # The machine may be busy with other tests, and emulation is slow.
-            boot = machine.Boot(Path(folder) / "disk.img", memory="2G", silent_s=600)
+            boot = machine.Boot(Path(folder) / "disk.img", memory="2G", silent_s=1800)
             kernel, found = kernels.look(node, quell, kept, boot)
         self.assertTrue(kernel.version.startswith("5.10."), kernel.version)
         self.assertEqual(found["both"], "0", found.get("both-error"))

@@ -1,14 +1,76 @@
-//! How much of the machine other processes used while a test measured.
+//! How much of the machine other processes used while a test measured, and how slow the machine itself is.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// If other programs used more CPUs than this, a measurement is not judged.
 const OTHERS: f64 = 0.10;
 
 /// If the hypervisor took more of any CPU's time than this, a measurement is not judged.
 const STEAL: f64 = 0.02;
+
+/// If reading the clock takes longer than this, in ns, a measurement is not judged: some hypervisors emulate the counter.
+const CLOCK_READ_NS: u64 = 200;
+
+/// If interrupts take a larger share of a CPU than this, a measurement is not judged: a tick takes 100 us and more under some hypervisors.
+const INTERRUPTED: f64 = 0.02;
+
+/// If a sleep ends later than this, in ns, a measurement is not judged.
+const LATE_NS: u64 = 400_000;
+
+/// How fast the machine is by itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Pace {
+    /// The median time of reading the clock, in ns.
+    pub clock_read_ns: u64,
+    /// The share of a CPU that a loop loses, of the CPU that loses least.
+    pub interrupted: f64,
+    /// The median time by which a sleep ends late, in ns.
+    pub late_ns: u64,
+}
+
+impl Pace {
+    /// Measures it for about 0.2 s.
+    #[must_use]
+    pub fn measure() -> Self {
+        let parts: Vec<(u64, f64)> = (0..4).map(|_| loop_for(Duration::from_millis(40))).collect();
+        let late = (0..20).map(|_| {
+            let (begun, length) = (Instant::now(), Duration::from_millis(2));
+            std::thread::sleep(length);
+            (begun.elapsed() - length).as_nanos() as u64
+        });
+        Self {
+            clock_read_ns: median(parts.iter().map(|part| part.0).collect()),
+            // Other programs are judged by themselves, so the best part counts.
+            interrupted: parts.iter().map(|part| part.1).fold(1.0, f64::min),
+            late_ns: median(late.collect()),
+        }
+    }
+
+    fn is_normal(&self) -> bool {
+        self.clock_read_ns <= CLOCK_READ_NS && self.interrupted <= INTERRUPTED && self.late_ns <= LATE_NS
+    }
+}
+
+/// The median time of a turn of a loop that reads the clock, in ns, and the share of time in longer turns.
+fn loop_for(length: Duration) -> (u64, f64) {
+    let begun = Instant::now();
+    let (mut last, mut turns) = (begun, Vec::new());
+    while last - begun < length {
+        let now = Instant::now();
+        turns.push((now - last).as_nanos() as u64);
+        last = now;
+    }
+    let turn = median(turns.clone());
+    let lost: u64 = turns.iter().filter(|one| **one > 2 * turn + 1_000).sum();
+    (turn, lost as f64 / length.as_nanos() as f64)
+}
+
+fn median(mut values: Vec<u64>) -> u64 {
+    values.sort_unstable();
+    values.get(values.len() / 2).copied().unwrap_or(0)
+}
 
 /// The conditions in a span of time.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -17,13 +79,15 @@ pub struct Conditions {
     pub others: f64,
     /// The hypervisor's share of the CPU from which it took most.
     pub steal: f64,
+    /// The machine's own pace at its end.
+    pub pace: Pace,
 }
 
 impl Conditions {
     /// Whether a figure measured in this span says something about quell.
     #[must_use]
     pub fn quiet(&self) -> bool {
-        self.others <= OTHERS && self.steal <= STEAL
+        self.others <= OTHERS && self.steal <= STEAL && self.pace.is_normal()
     }
 }
 
@@ -32,11 +96,17 @@ impl fmt::Display for Conditions {
         let percent = |share: f64| 100.0 * share;
         write!(
             f,
-            "others used {:.0} % of a CPU (limit {:.0}), the hypervisor took {:.1} % (limit {:.0})",
+            "others used {:.0} % of a CPU (limit {:.0}), the hypervisor took {:.1} % (limit {:.0}), a clock read {} ns (limit {CLOCK_READ_NS}), \
+             interrupts {:.1} % (limit {:.0}), a sleep was {} us late (limit {})",
             percent(self.others),
             percent(OTHERS),
             percent(self.steal),
-            percent(STEAL)
+            percent(STEAL),
+            self.pace.clock_read_ns,
+            percent(self.pace.interrupted),
+            percent(INTERRUPTED),
+            self.pace.late_ns / 1_000,
+            LATE_NS / 1_000,
         )
     }
 }
@@ -68,6 +138,7 @@ impl Watch {
         Conditions {
             others: others_ticks().saturating_sub(self.others_ticks) as f64 / ticks,
             steal: most.unwrap_or(0) as f64 / ticks,
+            pace: Pace::measure(),
         }
     }
 }
@@ -147,7 +218,23 @@ mod tests {
 
     #[test]
     fn a_busy_machine_is_not_quiet() {
-        let at = |others, steal| Conditions { others, steal }.quiet();
+        let at = |others, steal| Conditions { others, steal, pace: Pace::default() }.quiet();
         assert!(at(0.05, 0.01) && !at(0.2, 0.0) && !at(0.0, 0.05));
+    }
+
+    #[test]
+    fn a_slow_machine_is_not_quiet() {
+        let quiet = |pace: Pace| Conditions { others: 0.0, steal: 0.0, pace }.quiet();
+        let pace = Pace { clock_read_ns: 40, interrupted: 0.005, late_ns: 60_000 };
+        assert!(quiet(pace));
+        assert!(!quiet(Pace { clock_read_ns: 1_000, ..pace }));
+        assert!(!quiet(Pace { interrupted: 0.03, ..pace }));
+        assert!(!quiet(Pace { late_ns: 3_000_000, ..pace }));
+    }
+
+    #[test]
+    fn the_pace_of_this_machine_is_measured() {
+        let pace = Pace::measure();
+        assert!(pace.clock_read_ns > 0 && (0.0..=1.0).contains(&pace.interrupted), "{pace:?}");
     }
 }

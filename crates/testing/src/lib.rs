@@ -6,7 +6,7 @@ mod measure;
 mod outcome;
 mod turn;
 
-pub use conditions::{Conditions, Watch, cpu_seconds};
+pub use conditions::{Conditions, Pace, Watch, cpu_seconds};
 pub use measure::measure;
 pub use outcome::{is_ci, skip, skip_for_hardware};
 pub use turn::{Turn, machine};

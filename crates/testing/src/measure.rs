@@ -18,7 +18,7 @@ const LOOK: Duration = Duration::from_secs(1);
 /// Repeats a measurement until its figures are right. `attempt` gets its number and returns what is wrong, if anything. What
 /// must hold on a machine however busy, it asserts itself.
 ///
-/// The precondition is that no other work uses the machine. It is measured around each attempt ([`Conditions`]). If figures
+/// The precondition is that no other work uses the machine, and that the machine itself is not unusually slow. It is measured around each attempt ([`Conditions`]). If figures
 /// were wrong and it did not hold, the test ends as *inconclusive*: it is counted and named, but is not a failure.
 ///
 /// # Panics
@@ -74,9 +74,11 @@ fn judge(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::conditions::Pace;
 
-    const QUIET: Conditions = Conditions { others: 0.0, steal: 0.0 };
-    const BUSY: Conditions = Conditions { others: 1.9, steal: 0.0 };
+    const PACE: Pace = Pace { clock_read_ns: 30, interrupted: 0.0, late_ns: 60_000 };
+    const QUIET: Conditions = Conditions { others: 0.0, steal: 0.0, pace: PACE };
+    const BUSY: Conditions = Conditions { others: 1.9, ..QUIET };
 
     /// The verdict on attempts that all fail in these conditions, and the number of attempts.
     fn failing(conditions: &[Conditions], becomes_quiet: bool) -> (Verdict, usize) {

@@ -78,7 +78,11 @@ mod measured {
         if unresolved(&ksm["effects"]) {
             return Err(format!("{ksm:#}"));
         }
-        assert_eq!((&ksm["standing"], &ksm["worth_it"]), (&"possible".into(), &true.into()), "{ksm:#}");
+        assert_eq!(ksm["standing"], "possible", "{ksm:#}");
+        // Relative to all noise, of which a slow host has more.
+        if ksm["worth_it"] != true {
+            return Err(format!("{ksm:#}"));
+        }
         let predicted = percent(&at(&ksm["effects"], 2)["gain_percent"]);
 
         let tried = json(

@@ -72,29 +72,6 @@ fn only_what_a_thread_did_not_ask_for_is_preemption() {
     }
 }
 
-/// Several tasks take the CPU before the thread has it back: each is charged what it ran, and not the first with all.
-#[test]
-fn each_task_of_a_chain_is_charged_what_it_ran() {
-    let _machine = machine();
-    let dir = tempfile::tempdir().unwrap();
-    if !may_watch_the_kernel(dir.path()) {
-        return;
-    }
-    built("spins", dir.path());
-    let draws = quell_sim::Draws::new(11, &[]);
-    for number in 0..8 {
-        // The first is a short task that wakes a long one.
-        let burn_ns = match number {
-            0 => vec![300_000, 3_000_000],
-            _ => (0..2 + draws.below(number, 4))
-                .map(|task| 100_000 + draws.below(100 * number + task, 2_000_000))
-                .collect(),
-        };
-        let chain = Chain::on_last_cpu(burn_ns, number % 2 == 1);
-        measure(|attempt| hold_against_chain(dir.path(), &format!("{number}-{attempt}.quell"), &chain));
-    }
-}
-
 /// A thread that others move, also while it waits: no task is charged for a wait on a CPU where it never was.
 #[test]
 fn a_wait_that_moves_to_another_cpu_is_charged_to_the_tasks_there() {
@@ -301,4 +278,32 @@ fn every_thread_of_a_command_is_followed() {
     assert!((7..=13).contains(&threads.len()), "{} threads: {threads:?}", threads.len());
     assert!(threads.iter().filter(|t| t["name"] == "true").count() >= 5, "{threads:?}");
     the_container_counts_what_was_recorded(dir.path(), "a.quell");
+}
+
+/// Tests of figures, which run while no other test uses the machine.
+mod measured {
+    use super::*;
+
+    /// Several tasks take the CPU before the thread has it back: each is charged what it ran, and not the first with all.
+    #[test]
+    fn each_task_of_a_chain_is_charged_what_it_ran() {
+        let _machine = machine();
+        let dir = tempfile::tempdir().unwrap();
+        if !may_watch_the_kernel(dir.path()) {
+            return;
+        }
+        built("spins", dir.path());
+        let draws = quell_sim::Draws::new(11, &[]);
+        for number in 0..8 {
+            // The first is a short task that wakes a long one.
+            let burn_ns = match number {
+                0 => vec![300_000, 3_000_000],
+                _ => (0..2 + draws.below(number, 4))
+                    .map(|task| 100_000 + draws.below(100 * number + task, 2_000_000))
+                    .collect(),
+            };
+            let chain = Chain::on_last_cpu(burn_ns, number % 2 == 1);
+            measure(|attempt| hold_against_chain(dir.path(), &format!("{number}-{attempt}.quell"), &chain));
+        }
+    }
 }

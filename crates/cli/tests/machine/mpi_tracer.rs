@@ -90,7 +90,7 @@ fn run_with(
     fs::create_dir(&logs).unwrap();
     let preload: Vec<_> = libraries.iter().map(|library| library.to_str().unwrap()).collect();
     let mut command = Command::new("timeout");
-    command.args(["100", &format!("mpirun.{mpi}")]);
+    command.args(["280", &format!("mpirun.{mpi}")]);
     if mpi == "openmpi" {
         command.args(["--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-x", "LD_PRELOAD"]);
         command.args(["-x", "QUELL_TRACE"]);
@@ -392,7 +392,7 @@ fn injected_noise_is_known_before_the_call_is_entered() {
     let Some(mpi) = mpis().first().copied() else { return };
     let dir = tempfile::tempdir().unwrap();
     let (library, everything) = (tracer(mpi), program(mpi, "busy.c", dir.path()));
-    let noise = replaying::beat(dir.path(), "noise", "1ms", "100us");
+    let noise = replaying::beat(dir.path(), "noise", "20ms", "2ms");
     let logs = everything.with_extension("logs");
     fs::create_dir(&logs).unwrap();
     for how in ["boundary", "timer"] {
@@ -423,7 +423,7 @@ fn injected_noise_is_known_before_the_call_is_entered() {
                     last = total_ns;
                 }
             }
-            assert!(before_entry > 5_000_000, "{how}: {before_entry}");
+            assert!(last > 0 && 2 * before_entry >= last, "{how}: {before_entry} of {last}");
         }
     }
 }

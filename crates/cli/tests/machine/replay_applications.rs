@@ -59,7 +59,7 @@ fn a_melt_melts_alike_under_noise() {
     }
     let dir = tempfile::tempdir().unwrap();
     let folder = dir.path();
-    beat(folder, "noise", "2ms", "100us");
+    beat(folder, "noise", "20ms", "1ms");
     fs_err::write(folder.join("melt.in"), MELT).unwrap();
     let program = ["lmp", "-in", "melt.in", "-log", "none"];
     let launch = launch("openmpi", 2);
@@ -83,7 +83,7 @@ fn the_challenge_succeeds_under_noise() {
     for context in contexts() {
         let dir = tempfile::tempdir().unwrap();
         let folder = dir.path();
-        beat(folder, "noise", "2ms", "100us");
+        beat(folder, "noise", "20ms", "1ms");
         fs_err::write(folder.join("hpccinf.txt"), HPCC).unwrap();
         let (_, document) = under(folder, context, &["hpcc"]);
         suffered(context, &document);
@@ -100,7 +100,7 @@ fn an_applications_failure_is_its_own() {
     }
     let dir = tempfile::tempdir().unwrap();
     let folder = dir.path();
-    beat(folder, "noise", "2ms", "100us");
+    beat(folder, "noise", "20ms", "1ms");
     let code = |words: &[&str]| quell(folder).args(words).output().unwrap().status.code();
     let alone =
         Command::new("lmp").args(["-in", "nothing"]).current_dir(folder).output().unwrap().status.code();

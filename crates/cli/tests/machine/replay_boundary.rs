@@ -292,7 +292,7 @@ fn arguments_like_a_launchers_options_stay_the_programs() {
 fn noise_comes_into_a_probe_of_quells_own() {
     let _machine = machine();
     let dir = tempfile::tempdir().unwrap();
-    beat(dir.path(), "noise", "2ms", "200us");
+    beat(dir.path(), "noise", "20ms", "2ms");
     let words =
         ["replay", "noise.toml", "--json", "--", env!("CARGO_BIN_EXE_quell"), "record", "-o", "seen.quell"];
     let document = json(dir.path(), &[&words[..], &["--sources", "off", "--duration", "1s"]].concat());

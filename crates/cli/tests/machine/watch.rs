@@ -68,7 +68,10 @@ mod measured {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let text = String::from_utf8(output.stdout).unwrap();
         let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-        assert_eq!(lines.len(), 3, "{text}");
+        // A machine that stands still for a while has fewer, or a rest.
+        if lines.len() != 3 {
+            return Err(format!("{} intervals: {text}", lines.len()));
+        }
         for (index, line) in lines.iter().enumerate() {
             assert_eq!(line["schema"], "quell.watch/1");
             assert_eq!(line["cpus"].as_array().unwrap().len(), cpus());

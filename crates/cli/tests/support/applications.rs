@@ -3,7 +3,7 @@
 /// A Lennard-Jones melt, a small version of LAMMPS's own benchmark.
 pub const MELT: &str = "units lj\natom_style atomic\nlattice fcc 0.8442\nregion box block 0 6 0 6 0 6\ncreate_box 1 box\ncreate_atoms 1 box\n\
                     mass 1 1.0\nvelocity all create 1.44 87287 loop geom\npair_style lj/cut 2.5\npair_coeff 1 1 1.0 1.0 2.5\n\
-                    neighbor 0.3 bin\nneigh_modify delay 0 every 20 check no\nfix 1 all nve\nthermo 20\nrun 60\n";
+                    neighbor 0.3 bin\nneigh_modify delay 0 every 20 check no\nfix 1 all nve\nthermo 200\nrun 600\n";
 
 /// HPCC's input for two ranks and small matrices, line by line as its parser expects.
 pub const HPCC: &str = "HPL input\n-\nHPL.out\n8 device\n1 sizes\n200 N\n1 blocks\n40 NB\n0 mapping\n1 grids\n1 P\n2 Q\n16.0 threshold\n1 fact\n2 PFACT\n\

@@ -34,14 +34,14 @@ int main(int count, char **words)
 		int size = sizes[i % 5];
 		MPI_Barrier(MPI_COMM_WORLD);
 		if (rank == 0) {
-			usleep(20000);
+			usleep(60000);
 			sends(words[1], bytes, size, few);
 		} else {
 			MPI_Send(few, 8, MPI_CHAR, 0, 1, MPI_COMM_WORLD);
-			usleep(40000);
+			usleep(120000);
 			MPI_Recv(bytes, size, MPI_CHAR, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 		}
-		usleep(20000);
+		usleep(60000);
 	}
 	MPI_Finalize();
 	free(bytes);

@@ -53,7 +53,7 @@ fn settings(folder: &str) -> String {
     // Each host has its own folder for PMIx's files, because they share /tmp.
     format!(
         "ClusterName=fake\nSlurmctldHost={HEAD}\nSlurmUser=root\nSlurmdUser=root\nAuthType=auth/munge\nAuthInfo=socket={folder}/munge.sock\n\
-         MpiDefault=none\nProctrackType=proctrack/linuxproc\nTaskPlugin=task/none\nSchedulerType=sched/builtin\n\
+         MessageTimeout=100\nMpiDefault=none\nProctrackType=proctrack/linuxproc\nTaskPlugin=task/none\nSchedulerType=sched/builtin\n\
          SelectType=select/cons_tres\nSelectTypeParameters=CR_Core\nStateSaveLocation={folder}/state\nSlurmdSpoolDir={folder}/spool.%n\n\
          TmpFS={folder}/spool.%n/tmp\nSlurmdPidFile={folder}/slurmd.%n.pid\nSlurmctldPidFile={folder}/slurmctld.pid\n\
          JobAcctGatherType=jobacct_gather/none\nAccountingStorageType=accounting_storage/none\nReturnToService=2\n\

@@ -79,7 +79,7 @@ const ROUNDS: u64 = 12;
 const LEAST: usize = 25;
 /// The share of timers after which the loop must make progress.
 const THROUGH: f64 = 0.9;
-/// A turn of the loop that takes longer than this was interrupted.
+/// A turn of the loop that takes two turns and this was interrupted.
 const INTERRUPTED_NS: u64 = 1_000;
 
 /// Measures on one of the CPUs, for about 0.3 s, or longer where other programs disturb it or detours are rare. `period_ns` is the mean
@@ -211,7 +211,7 @@ impl Round {
         let mut last = now_ns();
         while last < until_ns && gaps.len() < MOST {
             let now = now_ns();
-            if now - last > INTERRUPTED_NS {
+            if now - last > 2 * turn_ns + INTERRUPTED_NS {
                 gaps.push(Gap { start: last, end: now });
             }
             last = now;

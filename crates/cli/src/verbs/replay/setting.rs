@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use quell_node::injector::calibrate::{CalibrationError, calibrate};
 use quell_node::injector::passing::Loading;
-use quell_node::injector::{preload, process};
+use quell_node::injector::preload;
+use quell_node::injector::process::{self, ProcessError};
 use quell_node::leftovers;
 use quell_node::machine::Cpus;
 use quell_node::mpi::is_launcher;
@@ -107,11 +108,18 @@ pub fn cost(
     let mut cost = match (context, disturbed) {
         (Context::Boundary, _) => Cost::default(),
         (_, Some(disturbed)) => {
-            let found = process::calibrate(disturbed.cpus[0], disturbed.alone, period_ns)?;
-            Cost {
-                overhead_ns: found.overhead_ns,
-                early_ns: found.early_ns,
-                smallest_gap_ns: found.overhead_ns,
+            match (process::calibrate(disturbed.cpus[0], disturbed.alone, period_ns), given) {
+                (Err(ProcessError::Silent(_)), Some(given)) => {
+                    Cost { overhead_ns: given, early_ns: 0, smallest_gap_ns: given }
+                }
+                (found, _) => {
+                    let found = found?;
+                    Cost {
+                        overhead_ns: found.overhead_ns,
+                        early_ns: found.early_ns,
+                        smallest_gap_ns: found.overhead_ns,
+                    }
+                }
             }
         }
         (_, None) => {
