@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 /// If other programs used more CPUs than this, a measurement is not judged.
@@ -79,7 +80,7 @@ pub struct Conditions {
     pub others: f64,
     /// The hypervisor's share of the CPU from which it took most.
     pub steal: f64,
-    /// The machine's own pace at its end.
+    /// The machine's own pace before the first span.
     pub pace: Pace,
 }
 
@@ -117,13 +118,17 @@ pub struct Watch {
     since: Instant,
     others_ticks: u64,
     steal_ticks: Vec<u64>,
+    pace: Pace,
 }
 
 impl Watch {
     /// Begins to observe.
     #[must_use]
     pub fn start() -> Self {
-        Self { others_ticks: others_ticks(), steal_ticks: steal_ticks(), since: Instant::now() }
+        // What a measurement leaves behind must not make the machine look slow, so the pace is that before the first one.
+        static PACE: OnceLock<Pace> = OnceLock::new();
+        let pace = *PACE.get_or_init(Pace::measure);
+        Self { others_ticks: others_ticks(), steal_ticks: steal_ticks(), pace, since: Instant::now() }
     }
 
     /// The conditions since the start.
@@ -138,7 +143,7 @@ impl Watch {
         Conditions {
             others: others_ticks().saturating_sub(self.others_ticks) as f64 / ticks,
             steal: most.unwrap_or(0) as f64 / ticks,
-            pace: Pace::measure(),
+            pace: self.pace,
         }
     }
 }

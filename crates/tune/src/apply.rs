@@ -339,10 +339,12 @@ impl Run<'_> {
                 _ => self.write(n, due.write, &place)?,
             }
         }
-        // What had its value may have lost it by now.
-        for (n, due) in (writes.len()..).zip(already) {
-            if self.is_moved(due) && self.intend(n, due, &due.place)? {
+        // A later write may have changed what had its value, and what got it.
+        for (n, due) in writes.iter().chain(already).enumerate() {
+            let is_new = n >= writes.len();
+            if self.is_moved(due) && (!is_new || self.intend(n, due, &due.place)?) {
                 self.applied.already.retain(|id| *id != due.write.id);
+                self.applied.written.retain(|id| *id != due.write.id);
                 self.write(n, due.write, &due.place)?;
             }
         }
@@ -389,11 +391,12 @@ impl Run<'_> {
         self.log(&Record::Intent(intent)).map(|()| true)
     }
 
-    /// Whether a write of the plan has changed a place that had its value before.
+    /// Whether the kernel has changed a place along with a write of the plan.
     fn is_moved(&self, due: &Due<'_>) -> bool {
         let Place::File { path } = &due.place else { return false };
+        let is_refused = self.applied.refused.iter().any(|(id, _)| *id == due.write.id);
         let is_set = |now: String| due.place.same(&now, &due.write.new);
-        self.before.contains_key(path) && !due.place.read(self.root).is_ok_and(is_set)
+        self.before.contains_key(path) && !is_refused && !due.place.read(self.root).is_ok_and(is_set)
     }
 
     fn write(&mut self, n: usize, write: &Write, place: &Place) -> Result<(), String> {

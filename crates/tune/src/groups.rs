@@ -25,10 +25,14 @@ pub fn read(root: &Root, paths: &[String]) -> Result<Group, PlaceError> {
 pub fn note(root: &Root, paths: impl Iterator<Item = String>) -> Dependents {
     let noted = |path: String| {
         let place = Place::File { path: path.clone() };
-        let value = place.read(root).ok().filter(|value| !value.starts_with('<'))?;
-        Some((path, Noted { value, device: place.device(root) }))
+        Some((path, Noted { value: value(root, &place)?, device: place.device(root) }))
     };
     paths.filter_map(noted).collect()
+}
+
+/// The value of a dependent; none while it has none, as `<unsupported>` of a governor's speed says.
+pub fn value(root: &Root, place: &Place) -> Option<String> {
+    place.read(root).ok().filter(|value| !value.starts_with('<'))
 }
 
 /// Writes until all files have their target values. The order in which the kernel accepts them is not known: it may refuse a zero as

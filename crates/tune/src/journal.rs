@@ -208,9 +208,11 @@ pub struct Transaction {
     pub before: Dependents,
     /// The same after the last write; none if a crash came first.
     pub after: Option<Dependents>,
-    /// What an interrupted revert was about to restore of them.
+    /// What a revert was about to restore of them.
     pub targets: Option<Dependents>,
-    /// Whether a revert has restored them.
+    /// Whether that revert was interrupted.
+    pub is_reverting: bool,
+    /// Whether a revert has restored all of them.
     pub restored: bool,
     /// Its keepers. Of two, the second takes over where the first was killed.
     pub keepers: Vec<KeeperRecord>,
@@ -289,13 +291,13 @@ impl Transaction {
                 match at {
                     Moment::Before => self.before = files,
                     Moment::After => self.after = Some(files),
-                    Moment::Target => self.targets = Some(files),
-                    Moment::Restored => (self.targets, self.restored) = (None, true),
+                    Moment::Target => (self.targets, self.is_reverting) = (Some(files), true),
+                    Moment::Restored => self.restored = true,
                 }
                 true
             }
             Record::Left { .. } => {
-                self.left = true;
+                (self.left, self.is_reverting) = (true, false);
                 true
             }
             Record::Done { n, readback, group } | Record::Took { n, readback, group } => {

@@ -214,7 +214,9 @@ fn revert_next(
     // After a reboot only what is on disk has to be reverted: settings in memory are gone.
     let rebooted = transaction.rebooted(&boot_id(root));
     let needed = keepers.needed_without(&transaction);
-    let mut run = Run { root, journal, foreign, rebooted, transaction: &transaction, needed, reverted };
+    let closed = BTreeSet::new();
+    let mut run =
+        Run { root, journal, foreign, rebooted, transaction: &transaction, needed, reverted, closed };
     run.all();
     let (mut journal, mut reverted) = (run.journal, run.reverted);
     let open = reverted.places.iter().any(|one| !matches!(one.how, How::Closed(_)));

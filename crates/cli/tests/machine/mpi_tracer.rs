@@ -423,7 +423,8 @@ fn injected_noise_is_known_before_the_call_is_entered() {
                     last = total_ns;
                 }
             }
-            assert!(last > 0 && 2 * before_entry >= last, "{how}: {before_entry} of {last}");
+            // At least two detours, of the five that are due in 0.1 s of work.
+            assert!(before_entry >= 4_000_000 && 2 * before_entry >= last, "{how}: {before_entry} of {last}");
         }
     }
 }

@@ -298,7 +298,7 @@ fn noise_comes_into_a_probe_of_quells_own() {
     let document = json(dir.path(), &[&words[..], &["--sources", "off", "--duration", "1s"]].concat());
     assert_eq!(document["plan"]["context"], "timer", "it starts no ranks");
     let burns: u64 = document["processes"].as_array().unwrap().iter().map(|one| number(one, "burns")).sum();
-    assert!(burns > 100, "{document:#}");
+    assert!(burns > 20, "{document:#}");
 }
 
 /// The library that a job loads uses only the C library, and cannot panic.

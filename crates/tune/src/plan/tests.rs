@@ -49,6 +49,26 @@ fn a_large_node_permanently() {
 }
 
 #[test]
+fn a_value_that_a_write_may_change_is_kept() {
+    fn disk(folder: &Path) -> Machine {
+        let machine = fake::large(folder);
+        machine.file("sys/block/x/queue/iostats", "1").file("sys/block/x/queue/read_ahead_kb", "8192");
+        machine
+    }
+    let of_disk = |ids: &[&str]| {
+        let mut writes = good(disk, ids, false).writes;
+        writes.retain(|write| write.place.to_string().starts_with("/sys/block/x/"));
+        writes.into_iter().map(|write| (write.mitigation, write.new, write.dependents)).collect::<Vec<_>>()
+    };
+    assert_eq!(of_disk(&["readahead"]), []);
+    let read_ahead = "/sys/block/x/queue/read_ahead_kb".to_owned();
+    let iostats = ("iostats".to_owned(), "0".to_owned(), vec![read_ahead]);
+    assert_eq!(of_disk(&["iostats"]), std::slice::from_ref(&iostats));
+    let kept = ("readahead".to_owned(), "8192\n".to_owned(), Vec::new());
+    assert_eq!(of_disk(&["readahead", "iostats"]), [iostats, kept]);
+}
+
+#[test]
 fn power_with_eight_threads_a_core() {
     let options = AuditOptions { pid: Some(4242), ..AuditOptions::default() };
     let ids = ["smt-snooze-delay", "smt-sibling-affinity", "lpar-dedicated"];

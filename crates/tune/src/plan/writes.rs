@@ -1,6 +1,6 @@
 //! Turns an audit into writes, and a list of what is left unchanged.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Left, Write};
 use crate::audit::{Audited, PlaceState, State};
@@ -17,6 +17,10 @@ pub struct Making {
     left: Vec<Left>,
     /// For each place: the mitigation that claimed it, the wanted value, and whether that is a write.
     wanted: BTreeMap<Place, (String, String, bool)>,
+    /// The dependents of all writes.
+    dependents: BTreeSet<String>,
+    /// Files that have a wanted value already.
+    kept: Vec<Write>,
 }
 
 impl Making {
@@ -24,7 +28,15 @@ impl Making {
         Self { persist, ..Self::default() }
     }
 
-    pub fn done(self) -> (Vec<Write>, Vec<Left>) {
+    /// The writes, and what is left. A file that has its value already is written again if the kernel may change it along with a write.
+    pub fn done(mut self) -> (Vec<Write>, Vec<Left>) {
+        let is_dependent = |write: &Write| match &write.place {
+            Place::File { path } => self.dependents.contains(path),
+            _ => false,
+        };
+        let mut kept: Vec<Write> = self.kept.into_iter().filter(is_dependent).collect();
+        kept.retain(|kept| self.writes.iter().all(|write| write.place != kept.place));
+        self.writes.append(&mut kept);
         (self.writes, self.left)
     }
 
@@ -34,6 +46,15 @@ impl Making {
     /// If another mitigation wants a different value for the same place.
     pub fn add(&mut self, one: &Audited<'_>) -> Result<(), String> {
         let before = self.writes.len();
+        let done = one.places.iter().filter(|place_state| place_state.done && !place_state.immovable);
+        for (place_state, now) in
+            done.filter_map(|place_state| Some((place_state, place_state.now.as_ref()?)))
+        {
+            let write = Self::write_of(one, place_state, now, now);
+            if self.kept.iter().all(|kept| kept.id != write.id) {
+                self.kept.push(write);
+            }
+        }
         if matches!(one.state, State::NotApplied | State::Partial) && one.mitigation.risk != Risk::External {
             for place_state in self.places(one) {
                 self.place(one, place_state)?;
@@ -106,8 +127,15 @@ impl Making {
         if self.writes.iter().any(|write| write.place == place_state.place) {
             return;
         }
+        let mut write = Self::write_of(one, place_state, now, want);
+        // One that an earlier write names is restored already.
+        write.dependents.retain(|path| self.dependents.insert(path.clone()));
+        self.writes.push(write);
+    }
+
+    fn write_of(one: &Audited<'_>, place_state: &PlaceState, now: &str, want: &str) -> Write {
         let mitigation = one.mitigation.id.clone();
-        self.writes.push(Write {
+        Write {
             id: format!("{mitigation}:{}", place_state.place),
             mitigation,
             place: place_state.place.clone(),
@@ -117,7 +145,7 @@ impl Making {
             dependents: place_state.dependents.clone(),
             may_fail: place_state.may_fail,
             staged: place_state.staged,
-        });
+        }
     }
 
     fn leave(&mut self, one: &Audited<'_>, what: String, why: impl Into<String>) {

@@ -5,96 +5,127 @@ use std::collections::BTreeSet;
 use super::run::Run;
 use super::{Foreign, How, Returned};
 use crate::groups;
-use crate::journal::{Dependents, Group, Moment, Noted, Outcome, Record};
-use crate::place::Place;
+use crate::journal::{Dependents, Entry, Group, Moment, Noted, Outcome, Record};
+use crate::place::{Place, PlaceError};
+
+/// The dependents that were restored, and those that could not be.
+#[derive(Debug, Default)]
+pub(super) struct Restored {
+    paths: BTreeSet<String>,
+    failed: Vec<(String, PlaceError)>,
+}
+
+impl Restored {
+    /// Together with what was restored later.
+    pub(super) fn and(mut self, mut later: Self) -> Self {
+        later.paths.append(&mut self.paths);
+        later.paths.retain(|path| later.failed.iter().all(|(failed, _)| failed != path));
+        later
+    }
+}
 
 impl Run<'_> {
     /// The values that the dependents shall have after the settings are reverted, which changes them again. They are on disk when this returns.
     pub(super) fn targets(&mut self) -> Dependents {
-        let before = &self.transaction.before;
-        let targets: Dependents = before
-            .iter()
+        let transaction = self.transaction;
+        let noted = transaction.before.iter().filter(|_| !transaction.restored);
+        let targets: Dependents = noted
             .filter_map(|(path, noted)| {
-                let place = Place::File { path: path.clone() };
-                // Another device has the name now.
-                let is_other = noted.device.is_some()
-                    && place.device(self.root).is_some_and(|now| Some(now) != noted.device);
-                let value = if is_other { None } else { self.target(&place, path, noted) }?;
+                let value = self.target(path, noted)?;
                 Some((path.clone(), Noted { value, device: noted.device.clone() }))
             })
             .collect();
         // A keeper tries again and again, for which the journal must not grow.
-        if !targets.is_empty() && !self.transaction.restored && self.transaction.targets.is_none() {
+        if !targets.is_empty() && transaction.targets.as_ref() != Some(&targets) {
             self.log(&Record::Dependents { at: Moment::Target, files: targets.clone() });
         }
         targets
     }
 
-    /// The original, unless someone else has changed the setting since then; none if it is not there.
-    fn target(&self, place: &Place, path: &str, before: &Noted) -> Option<String> {
-        let transaction = self.transaction;
-        let now = place.read(self.root).ok();
-        if self.rebooted || transaction.restored {
-            return now;
+    /// The original, unless someone else has changed the setting since then; none if it is not to be written.
+    fn target(&self, path: &str, before: &Noted) -> Option<String> {
+        let (transaction, place) = (self.transaction, Place::File { path: path.to_owned() });
+        // Another device has the name now.
+        if before.device.is_some() && place.device(self.root).is_some_and(|now| Some(now) != before.device) {
+            return None;
+        }
+        if self.rebooted {
+            // A boot gives it a value of its own, unless it sets what changes it, too.
+            let mut owners = self.owners(path);
+            return owners.any(|entry| self.is_set_at_boot(entry)).then(|| before.value.clone());
         }
         if self.foreign == Foreign::Overwrite {
             return Some(before.value.clone());
         }
-        if let Some(targets) = &transaction.targets {
-            return targets.get(path).map(|noted| noted.value.clone());
+        // Nothing was written yet.
+        if transaction.after.is_none() && self.owners(path).next().is_none() {
+            return None;
         }
-        let original = Some(before.value.clone());
-        let (Some(now), Some(after)) = (now, &transaction.after) else { return original };
+        let targets = transaction.targets.as_ref();
+        let target = targets.and_then(|targets| targets.get(path)).unwrap_or(before).value.clone();
+        let (Some(now), Some(after), false) =
+            (groups::value(self.root, &place), &transaction.after, transaction.is_reverting)
+        else {
+            return Some(target);
+        };
         let mut open = transaction.entries.iter().filter(|entry| entry.closed.is_none());
-        let is_ours = place.same(&now, &before.value)
+        let is_ours = [&before.value, &target].iter().any(|value| place.same(&now, value))
             || after.get(path).is_some_and(|noted| place.same(&now, &noted.value))
-            || open.any(|entry| entry.intent.place == *place && self.is_ours(entry, &now));
-        if is_ours { original } else { Some(now) }
+            || open.any(|entry| entry.intent.place == place && self.is_ours(entry, &now));
+        Some(if is_ours { target } else { now })
     }
 
-    /// Restores the dependents, once the settings are reverted.
-    pub(super) fn restore(&mut self, targets: &Dependents) {
-        let differs = |(path, noted): (&String, &Noted)| {
+    /// The entries that may change a dependent.
+    fn owners(&self, path: &str) -> impl Iterator<Item = &Entry> {
+        let names = move |entry: &&Entry| entry.intent.write.dependents.iter().any(|one| one == path);
+        self.transaction.entries.iter().filter(names)
+    }
+
+    /// Whether each setting that changes a dependent still has quell's value, or another program's: it will change it again.
+    fn waits(&self, path: &str) -> bool {
+        let is_open = |entry: &Entry| entry.closed.is_none() && !self.closed.contains(&entry.intent.n);
+        let mut owners = self.owners(path).peekable();
+        owners.peek().is_some() && owners.all(is_open)
+    }
+
+    /// Restores the dependents whose settings are reverted.
+    pub(super) fn restore(&self, targets: &Dependents) -> Restored {
+        // One that is not there went with the CPU, or with another setting.
+        let here = targets.iter().filter(|(path, _)| self.root.has(path) && !self.waits(path));
+        let wanted: Group = here.map(|(path, noted)| (path.clone(), noted.value.clone())).collect();
+        let differs = |(path, value): (&String, &String)| {
             let place = Place::File { path: path.clone() };
-            let differs = match place.read(self.root) {
-                Ok(now) => !place.same(&now, &noted.value),
-                // It went with the CPU, or with another setting.
-                Err(trouble) => !trouble.is_absence(),
-            };
-            differs.then(|| path.clone())
+            (!place.read(self.root).is_ok_and(|now| place.same(&now, value))).then(|| path.clone())
         };
-        let moved: BTreeSet<String> = targets.iter().filter_map(differs).collect();
-        if !moved.is_empty() {
-            let is_here = |path: &String| self.root.has(path);
-            let wanted: Group = targets
-                .iter()
-                .filter(|(path, _)| is_here(path))
-                .map(|(path, noted)| (path.clone(), noted.value.clone()))
-                .collect();
-            let troubles = groups::write_until_stable(self.root, &wanted).err().unwrap_or_default();
-            let failed: Vec<Returned> = troubles
-                .iter()
-                .map(|(path, trouble)| self.returned(path, How::Failed(trouble.to_string())))
-                .collect();
-            let restored: Vec<Returned> = moved
-                .iter()
-                .filter(|path| troubles.iter().all(|(failed, _)| failed != *path))
-                .map(|path| self.returned(path, How::Closed(Outcome::Restored)))
-                .collect();
-            self.reverted.places.extend(restored.into_iter().chain(failed));
-            if !troubles.is_empty() && self.foreign != Foreign::Forget {
-                return;
-            }
+        let mut paths: BTreeSet<String> = wanted.iter().filter_map(differs).collect();
+        if paths.is_empty() {
+            return Restored::default();
         }
-        if !targets.is_empty() && !self.transaction.restored {
+        let failed = groups::write_until_stable(self.root, &wanted).err().unwrap_or_default();
+        paths.retain(|path| failed.iter().all(|(failed, _)| failed != path));
+        Restored { paths, failed }
+    }
+
+    pub(super) fn close_dependents(&mut self, targets: &Dependents, restored: Restored) {
+        let is_whole = restored.failed.is_empty() || self.foreign == Foreign::Forget;
+        let failed = restored.failed.into_iter().map(|(path, trouble)| {
+            let how = match self.foreign {
+                Foreign::Forget => How::Closed(Outcome::Forgotten),
+                _ => How::Failed(trouble.to_string()),
+            };
+            (path, how)
+        });
+        let restored = restored.paths.into_iter().map(|path| (path, How::Closed(Outcome::Restored)));
+        let places: Vec<Returned> = restored
+            .chain(failed)
+            .map(|(path, how)| {
+                let mitigation = self.owners(&path).next().map(|entry| entry.intent.write.mitigation.clone());
+                Returned { place: path, mitigation: mitigation.unwrap_or_default(), how }
+            })
+            .collect();
+        self.reverted.places.extend(places);
+        if is_whole && !targets.is_empty() && !targets.keys().any(|path| self.waits(path)) {
             self.log(&Record::Dependents { at: Moment::Restored, files: Dependents::new() });
         }
-    }
-
-    fn returned(&self, path: &str, how: How) -> Returned {
-        let entries = &self.transaction.entries;
-        let cause = entries.iter().find(|entry| entry.intent.write.dependents.iter().any(|one| one == path));
-        let mitigation = cause.map(|entry| entry.intent.write.mitigation.clone()).unwrap_or_default();
-        Returned { place: path.to_owned(), mitigation, how }
     }
 }

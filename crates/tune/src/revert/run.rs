@@ -20,6 +20,8 @@ pub(super) struct Run<'a> {
     /// Its keepers that other open transactions name, too.
     pub needed: Vec<KeeperRecord>,
     pub reverted: Reverted,
+    /// The numbers of the intents that this revert has closed.
+    pub closed: BTreeSet<usize>,
 }
 
 /// Whether a place that cannot be read has vanished, as with its device or thread.
@@ -39,7 +41,7 @@ pub fn is_gone(root: &Root, place: &Place, trouble: &PlaceError) -> bool {
 impl Run<'_> {
     pub fn all(&mut self) {
         let targets = self.targets();
-        let mut failed = Vec::new();
+        let mut again = Vec::new();
         // Newest first: a place that was written twice gets its first original last.
         let entries = self.transaction.entries.iter().rev().filter(|entry| entry.closed.is_none());
         let (held, mut open): (Vec<&Entry>, Vec<&Entry>) =
@@ -57,8 +59,11 @@ impl Run<'_> {
         while !open.is_empty() {
             let first = open.remove(0);
             if first.intent.group.is_empty() {
+                let is_dependent =
+                    matches!(&first.intent.place, Place::File { path } if targets.contains_key(path));
                 match self.one(first) {
-                    How::Failed(_) => failed.push(first),
+                    How::Failed(_) => again.push(first),
+                    How::Foreign(_) if is_dependent => again.push(first),
                     how => self.close(first, how),
                 }
                 continue;
@@ -75,12 +80,16 @@ impl Run<'_> {
             });
             self.together(&group);
         }
-        self.restore(&targets);
-        // The kernel refuses some values as long as another setting has quell's.
-        for entry in failed {
-            let how = self.one(entry);
-            self.close(entry, how);
+        let mut restored = self.restore(&targets);
+        if !again.is_empty() {
+            // The kernel refuses some values as long as another setting has quell's, and has changed some along with one that came back.
+            for entry in again {
+                let how = self.one(entry);
+                self.close(entry, how);
+            }
+            restored = restored.and(self.restore(&targets));
         }
+        self.close_dependents(&targets, restored);
         // Last, because until here a keeper would revert if this process were killed; the second first, because it would take over from the
         // first. After a reboot their pids belong to other processes.
         let keepers = self.transaction.keepers.iter().rev().filter(|_| !self.rebooted);
@@ -155,7 +164,7 @@ impl Run<'_> {
     }
 
     /// Whether the place has the value that a drop-in of the same plan set again at boot: it is still quell's.
-    fn is_set_at_boot(&self, entry: &Entry) -> bool {
+    pub(super) fn is_set_at_boot(&self, entry: &Entry) -> bool {
         let mine = |other: &&Entry| {
             other.intent.write.mitigation == entry.intent.write.mitigation
                 && matches!(other.intent.place, Place::DropIn { .. })
@@ -169,6 +178,11 @@ impl Run<'_> {
     /// intermediate one, as it may be of a unit: systemd starts and enables it along with a later one that is restored before.
     pub(super) fn is_ours(&self, entry: &Entry, current: &str) -> bool {
         let (intent, place) = (&entry.intent, &entry.intent.place);
+        if let (Place::File { path }, Some(after)) = (place, &self.transaction.after)
+            && after.get(path).is_some_and(|noted| place.same(current, &noted.value))
+        {
+            return true;
+        }
         place.same(current, &intent.write.new)
             || place.is_changed_by_kernel(current, &intent.write.new)
             || entry.readback.as_ref().is_some_and(|readback| place.same(current, readback))
@@ -285,6 +299,9 @@ impl Run<'_> {
     }
 
     fn close(&mut self, entry: &Entry, how: How) {
+        if matches!(how, How::Closed(_)) {
+            self.closed.insert(entry.intent.n);
+        }
         let record = match &how {
             How::Closed(how) => Some(Record::Closed { n: entry.intent.n, how: *how }),
             How::Nearest { nearest, .. } if entry.readback.as_ref() != Some(nearest) => {

@@ -1,6 +1,7 @@
 //! Settings that change along with those of a plan. A unit stands for any setting: its `systemctl` does what the kernel does for a file.
 
 use super::*;
+use crate::revert::Returned;
 
 const WEIGHT: &str = "/sys/block/x/queue/weight";
 const DEPTH: &str = "/sys/block/x/queue/depth";
@@ -150,6 +151,87 @@ fn after_a_boot_or_with_another_device_they_are_left_alone() {
     plugged("b");
     back(&root);
     assert_eq!(now(&root), ["active", "10", "100"], "the unit's own effect on the new disk");
+}
+
+#[test]
+fn a_setting_that_a_boot_sets_again_has_its_dependents_restored() {
+    // A file that stands for the setting, and what the boot makes of it by the plan's drop-in.
+    const SETTING: &str = "/sys/block/x/queue/scheduler";
+    let (folder, root, _) = machine("80");
+    put(folder.path(), SETTING, "deadline\n");
+    fs::create_dir_all(root.path("/etc/tmpfiles.d")).unwrap();
+    let drop_in = "/etc/tmpfiles.d/90-quell-test.conf";
+    let text = format!("# quell: test\nw {SETTING} - - - - none\n");
+    let kept = Write {
+        place: Place::DropIn { path: drop_in.into() },
+        ..write(drop_in, crate::place::ABSENT, &text)
+    };
+    let dependents = [WEIGHT, DEPTH].map(str::to_owned).to_vec();
+    let setting = Write { dependents, ..write(SETTING, "deadline\n", "none") };
+    run(&root, &plan(vec![setting, kept])).unwrap();
+    put(folder.path(), BOOT, "boot-2\n");
+    put(folder.path(), WEIGHT, "60\n");
+    let reverted = back(&root);
+    assert!(reverted.is_whole(), "{reverted:?}");
+    assert_eq!(root.read(SETTING).unwrap(), "deadline\n");
+    assert_eq!((root.read(WEIGHT).unwrap(), root.read(DEPTH).unwrap()), ("80\n".into(), "777\n".into()));
+}
+
+#[test]
+fn one_without_a_value_under_the_new_setting_gets_its_own_back() {
+    let (folder, root, unit) = machine("80");
+    run(&root, &plan(vec![unit])).unwrap();
+    let store = Store::open(&root).unwrap();
+    let id = store.ids().unwrap().remove(0);
+    put(folder.path(), DEPTH, "<unsupported>\n");
+    assert!(back(&root).is_whole());
+    assert_eq!(now(&root), ["active", "80", "777"]);
+    let journal = String::from_utf8(store.last_closed().unwrap().unwrap().1).unwrap();
+    assert!(!journal.contains("unsupported"), "{id}: {journal}");
+}
+
+#[test]
+fn they_wait_for_a_setting_that_someone_else_changed() {
+    const SETTING: &str = "/sys/block/x/queue/scheduler";
+    let (folder, root, _) = machine("80");
+    put(folder.path(), SETTING, "deadline\n");
+    let dependents = [WEIGHT, DEPTH].map(str::to_owned).to_vec();
+    run(&root, &plan(vec![Write { dependents, ..write(SETTING, "deadline\n", "none") }])).unwrap();
+    put(folder.path(), SETTING, "kyber\n");
+    put(folder.path(), DEPTH, "600\n");
+    for _ in 0..2 {
+        let reverted = back(&root);
+        assert!(matches!(reverted.places[..], [Returned { how: How::Foreign(_), .. }]), "{reverted:?}");
+        assert_eq!(now(&root)[1..], ["80", "600"]);
+    }
+    assert!(undo(&root, None, Foreign::Overwrite).unwrap().is_whole());
+    assert_eq!(root.read(SETTING).unwrap(), "deadline\n");
+    assert_eq!(now(&root)[1..], ["80", "777"]);
+}
+
+#[test]
+fn a_value_that_a_later_write_changes_is_written_again() {
+    let (_folder, root, unit) = machine("80");
+    let applied = run(&root, &plan(vec![write(WEIGHT, "80", "100"), unit])).unwrap();
+    assert_eq!(now(&root), ["inactive", "100", "600"]);
+    assert_eq!(applied.written.len(), 2, "{applied:?}");
+    assert!(back(&root).is_whole());
+    assert_eq!(now(&root), ["active", "80", "777"]);
+}
+
+#[test]
+fn what_was_not_written_yet_has_no_dependents_to_restore() {
+    let (folder, root, unit) = machine("80");
+    let id = run(&root, &plan(vec![unit])).unwrap().id.unwrap();
+    let store = Store::open(&root).unwrap();
+    let text = String::from_utf8(store.read(&id).unwrap()).unwrap();
+    back(&root);
+    let begun: String = text.split_inclusive('\n').take_while(|line| !line.contains("\"intent\"")).collect();
+    assert!(begun.contains("\"before\""));
+    fs::write(store.path_of(&id), sealed_again(begun.as_bytes())).unwrap();
+    put(folder.path(), DEPTH, "5\n");
+    assert!(back(&root).is_whole());
+    assert_eq!(now(&root), ["active", "80", "5"]);
 }
 
 #[test]

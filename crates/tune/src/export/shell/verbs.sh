@@ -76,12 +76,15 @@ dependent_want() {
     if [ ! -f "$STATE/$i.d$n" ] || [ -f "$STATE/$i.t$n" ]; then return; fi
     from=$STATE/$i.d$n
     if [ -f "$spot" ] && [ -f "$STATE/$i.e$n" ] && ! holds "$from" && ! holds "$STATE/$i.e$n"; then from=$spot; fi
-    cat "$from" >"$STATE/$i.t$n"
+    if cat "$from" >"$STATE/part" 2>/dev/null; then mv "$STATE/part" "$STATE/$i.t$n"; fi
 }
-dependent_is_wrong() { [ -f "$spot" ] && [ -f "$STATE/$i.t$n" ] && ! holds "$STATE/$i.t$n"; }
+# As long as its setting is not given back, it would change again.
+dependent_is_wrong() {
+    [ ! -f "$STATE/$i.old" ] && [ -f "$spot" ] && [ -f "$STATE/$i.t$n" ] && ! holds "$STATE/$i.t$n"
+}
 dependent_put() { if dependent_is_wrong; then put_file "$STATE/$i.t$n"; fi; }
 dependent_wrong() { if dependent_is_wrong; then wrong=$one; fi; }
-dependent_done() { rm -f "$STATE/$i.d$n" "$STATE/$i.e$n" "$STATE/$i.t$n"; }
+dependent_done() { rm -f "$STATE/$i.t$n"; }
 
 give_dependents_back() {
     for _ in 1 2 3 4; do
@@ -90,11 +93,7 @@ give_dependents_back() {
         each_dependent dependent_wrong
         [ -n "$wrong" ] || break
     done
-    if [ -n "$wrong" ]; then
-        say "$wrong: it does not go back: $(because)"
-        return 1
-    fi
-    each_dependent dependent_done
+    [ -z "$wrong" ]
 }
 
 # --- the folder of originals -----------------------------------------------------------------------------------------------
@@ -227,10 +226,8 @@ undo_one() {
 }
 
 # From the end. What cannot be given back stays noted.
-undo_all() {
+undo_writes() {
     worst=0
-    if [ "$(boot_now)" = "$(cat "$STATE/boot")" ]; then same_boot=1; else same_boot=0; fi
-    [ "$same_boot" = 0 ] || each_dependent dependent_want
     i=$COUNT
     while [ "$i" -ge 1 ]; do
         "w$i"
@@ -244,7 +241,26 @@ undo_all() {
         fi
         i=$((i - 1))
     done
-    [ "$same_boot" = 0 ] || give_dependents_back || worst=1
+}
+
+undo_all() {
+    if [ "$(boot_now)" = "$(cat "$STATE/boot")" ]; then same_boot=1; else same_boot=0; fi
+    [ "$same_boot" = 0 ] || each_dependent dependent_want
+    undo_writes
+    if [ "$same_boot" = 1 ]; then
+        wrong=
+        give_dependents_back
+        # Some values are refused as long as another setting has not its own.
+        if [ "$worst" = 1 ]; then
+            undo_writes
+            give_dependents_back
+        fi
+        if [ -n "$wrong" ]; then
+            say "$wrong: it does not go back: $(because)"
+            worst=1
+        fi
+        each_dependent dependent_done
+    fi
     [ "$worst" != 0 ] || rm -rf -- "$STATE"
     return "$worst"
 }

@@ -216,6 +216,25 @@ fn what_changed_along_is_given_back_last() {
         tree.put(WEIGHT, "77\n");
         assert!(tree.image() == before);
     }
+    // As long as someone else has the setting, they wait, and what is set in between stays.
+    let tree = Tree::new(&script);
+    fs::write(tree.path("/usr/bin/systemctl"), &systemctl).unwrap();
+    tree.put("/unit", "active static\n");
+    for path in [DEPTH, WEIGHT] {
+        tree.put(path, "77\n");
+    }
+    let before = tree.image();
+    assert_eq!(tree.run("apply"), (0, String::new()));
+    tree.put("/unit", "reloading static\n");
+    assert_eq!(tree.run("undo").0, 3);
+    assert_eq!((tree.read(DEPTH), tree.read(WEIGHT)), ("1\n".into(), "1\n".into()));
+    tree.put("/unit", "inactive static\n");
+    tree.put(WEIGHT, "5\n");
+    assert_eq!(tree.run("undo"), (0, String::new()));
+    assert_eq!((tree.read(DEPTH), tree.read(WEIGHT)), ("77\n".into(), "5\n".into()));
+    tree.put(WEIGHT, "77\n");
+    fs::remove_dir_all(tree.path("/sys/block/x/queue/iosched")).unwrap();
+    assert!(tree.image() == before);
 }
 
 fn holder(tree: &Tree) -> String {
