@@ -58,6 +58,7 @@ HEAD = Struct(
         Field("program", "char", 256),
         Field("reason", "char", 256, note="why there are no kernel's noise counters; empty if there are"),
         Field("appended", "u64", note="bytes of records that were appended; later ones are in the stage"),
+        Field("job", "u64", note="the same in all logs of an MPI_COMM_WORLD and in no others; 0 if it is not known"),
     ),
     doc="The used part of the head; zeros follow. Texts end with a zero. Times are on CLOCK_MONOTONIC.",
     parts=(CLOCK,),

@@ -67,6 +67,7 @@ struct quell_trace_head {
 	char program[256];
 	char reason[256]; /* why there are no kernel's noise counters; empty if there are */
 	uint64_t appended; /* bytes of records that were appended; later ones are in the stage */
+	uint64_t job; /* the same in all logs of an MPI_COMM_WORLD and in no others; 0 if it is not known */
 };
 
 /* What happened. `value`, `mask` and the words that follow the record are given for each. COMM|PEER is a word with the number
@@ -135,7 +136,7 @@ _Static_assert(sizeof(struct quell_trace_clock) == 24, "contract/ has another la
 _Static_assert(offsetof(struct quell_trace_clock, at_ns) == 0, "contract/ has another layout");
 _Static_assert(offsetof(struct quell_trace_clock, offset_ns) == 8, "contract/ has another layout");
 _Static_assert(offsetof(struct quell_trace_clock, error_ns) == 16, "contract/ has another layout");
-_Static_assert(sizeof(struct quell_trace_head) == 1240, "contract/ has another layout");
+_Static_assert(sizeof(struct quell_trace_head) == 1248, "contract/ has another layout");
 _Static_assert(offsetof(struct quell_trace_head, magic) == 0, "contract/ has another layout");
 _Static_assert(offsetof(struct quell_trace_head, version) == 8, "contract/ has another layout");
 _Static_assert(offsetof(struct quell_trace_head, state) == 12, "contract/ has another layout");
@@ -160,6 +161,7 @@ _Static_assert(offsetof(struct quell_trace_head, library) == 464, "contract/ has
 _Static_assert(offsetof(struct quell_trace_head, program) == 720, "contract/ has another layout");
 _Static_assert(offsetof(struct quell_trace_head, reason) == 976, "contract/ has another layout");
 _Static_assert(offsetof(struct quell_trace_head, appended) == 1232, "contract/ has another layout");
+_Static_assert(offsetof(struct quell_trace_head, job) == 1240, "contract/ has another layout");
 _Static_assert(sizeof(struct quell_trace_record) == 16, "contract/ has another layout");
 _Static_assert(offsetof(struct quell_trace_record, kind) == 0, "contract/ has another layout");
 _Static_assert(offsetof(struct quell_trace_record, words) == 1, "contract/ has another layout");

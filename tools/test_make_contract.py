@@ -29,7 +29,7 @@ class Layouts(unittest.TestCase):
         self.assertEqual([kind.name for kind in kernel.KINDS][:3], ["nmi", "tick", "irq"])
 
     def test_a_tracers_log(self) -> None:
-        self.assertEqual((trace_log.VERSION, trace_log.HEAD.size(), trace_log.RECORD.size()), (2, 1240, 16))
+        self.assertEqual((trace_log.VERSION, trace_log.HEAD.size(), trace_log.RECORD.size()), (2, 1248, 16))
         places = trace_log.HEAD.places()
         expected = {
             "bytes": (16, 8),

@@ -11,6 +11,7 @@
 #include "trace.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 #define ROUNDS 200
 /* Both sides wait for each other within MPI_Init or MPI_Finalize, so only messages that the program never received could interfere,
@@ -20,6 +21,7 @@
 /* On rank 0, the first ranks of the other kernels. On each of those ranks `leads` is set. */
 static int *leaders, count;
 static bool leads;
+uint64_t job;
 
 static uint64_t hash(const char *text)
 {
@@ -71,14 +73,18 @@ void clocks_begin(struct log *log)
 	REAL(Comm_rank)(THE_WORLD, &rank);
 	REAL(Comm_size)(THE_WORLD, &ranks);
 	read_line("/proc/sys/kernel/random/boot_id", boot, sizeof(boot));
-	/* 0: a rank whose clock is not measured. Rank 0's clock is that of the run. */
+	/* 0: a rank whose clock is not measured. Rank 0's clock is that of the run, and its start names the job. */
 	uint64_t own = log || !rank ? hash(boot) : 0, *all = malloc(sizeof(*all) * (size_t)ranks);
+	job = (now_ns() ^ (uint64_t)getpid() << 40 ^ hash(boot)) | 1;
 	leaders = rank ? NULL : malloc(sizeof(*leaders) * (size_t)ranks);
 	if (!all || (!rank && !leaders))
 		REAL(Abort)(THE_WORLD, 1);
 	REAL(Allgather)(&own, sizeof(own), BYTE, all, sizeof(own), BYTE, THE_WORLD);
-	if (log)
+	REAL(Bcast)(&job, sizeof(job), BYTE, 0, THE_WORLD);
+	if (log) {
 		log->head->clock_zero = own == all[0];
+		log->head->job = job;
+	}
 	leads = log && own != all[0];
 	for (int other = 1; other < rank && leads; other++)
 		leads = all[other] != own;

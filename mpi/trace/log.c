@@ -221,6 +221,7 @@ struct log *log_open(void)
 		return NULL;
 	log->head->rank = (uint32_t)comm_world()->rank;
 	log->head->ranks = (uint32_t)comm_world()->size;
+	log->head->job = job;
 	log->slot = metrics_code ? NULL : quell_metrics_thread(&metrics);
 	const char *reason = log->slot ? "" : quell_metrics_reason(metrics_code ? metrics_code : -ESRCH);
 	snprintf(log->head->reason, sizeof(log->head->reason), "%s", reason);

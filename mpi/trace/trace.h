@@ -384,6 +384,8 @@ void exchange_end(struct log *log, uint32_t comm, const struct exchange *exchang
 
 /* ---- Clocks (clock.c) ---- */
 
+/* Names the MPI_COMM_WORLD; 0 until `clocks_begin`. */
+extern uint64_t job;
 void clocks_begin(struct log *log);
 void clocks_measure(struct log *log);
 void read_line(const char *path, char *text, size_t size);

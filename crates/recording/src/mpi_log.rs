@@ -200,12 +200,14 @@ fn logs_in(folder: &Path) -> Result<Vec<PathBuf>, Error> {
 }
 
 impl Summary {
-    /// Keeps only the processes of the program that began first: those that report as many ranks, and for each rank the first of them.
+    /// Keeps only the processes of the program that began first: those that report its job and as many ranks, and for each rank the first of
+    /// them. A process that ended within MPI_Init may not know its job.
     fn leave_out_others(&mut self, heads: &mut Vec<(PathBuf, Head)>) {
         let earliest = heads.iter().min_by_key(|(_, head)| head.begin_ns);
-        let Some(ranks) = earliest.map(|(_, head)| head.ranks) else { return };
+        let Some((ranks, job)) = earliest.map(|(_, head)| (head.ranks, head.job)) else { return };
+        let may_be_first = |head: &Head| head.ranks == ranks && (job == 0 || [0, job].contains(&head.job));
         let mut first: BTreeMap<u32, (u64, String, u32)> = BTreeMap::new();
-        for (_, head) in heads.iter().filter(|(_, head)| head.ranks == ranks) {
+        for (_, head) in heads.iter().filter(|(_, head)| may_be_first(head)) {
             let this = (head.begin_ns, head.host.clone(), head.pid);
             let known = first.entry(head.rank).or_insert_with(|| this.clone());
             // Threads of one process begin one after another.
@@ -215,7 +217,7 @@ impl Summary {
         }
         let of_another = |head: &Head| {
             let is_first = |(_, host, pid): &(u64, String, u32)| (host, pid) == (&head.host, &head.pid);
-            head.ranks != ranks || !first.get(&head.rank).is_some_and(is_first)
+            !may_be_first(head) || !first.get(&head.rank).is_some_and(is_first)
         };
         let others = heads.iter().filter(|(_, head)| of_another(head));
         // A process has a log for each of its threads.

@@ -385,6 +385,29 @@ fn a_limit_ends_a_log_and_says_what_was_lost() {
     assert!(events(&mut traced).iter().all(Vec::is_empty));
 }
 
+/// All logs of a job, also those of threads, have its name, and no other job's.
+#[test]
+fn the_logs_of_a_job_name_it() {
+    /// Of `job` in the head (mpi/trace_log.h).
+    const AT: usize = 1240;
+    let _machine = machine();
+    for mpi in mpis() {
+        let dir = tempfile::tempdir().unwrap();
+        let (library, everything) = (tracer(mpi), program(mpi, "everything.c", dir.path()));
+        let mut jobs = Vec::new();
+        for _ in 0..2 {
+            went_well(&run(mpi, 4, &[&library], &everything, &[]));
+            let logs = fs::read_dir(everything.with_extension("logs")).unwrap();
+            let bytes = logs.map(|log| fs::read(log.unwrap().path()).unwrap());
+            let of_logs: Vec<[u8; 8]> = bytes.map(|bytes| bytes[AT..][..8].try_into().unwrap()).collect();
+            assert!(of_logs.len() >= 4 && of_logs.iter().all(|job| *job == of_logs[0]), "{mpi}: {of_logs:?}");
+            assert_ne!(of_logs[0], [0; 8], "{mpi}");
+            jobs.push(of_logs[0]);
+        }
+        assert_ne!(jobs[0], jobs[1], "{mpi}");
+    }
+}
+
 /// Noise that an injector, loaded before the tracer, burned between two calls is recorded at the entry of the second.
 #[test]
 fn injected_noise_is_known_before_the_call_is_entered() {

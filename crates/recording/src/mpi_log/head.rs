@@ -35,6 +35,8 @@ pub(super) struct Head {
     pub(super) lost: u64,
     pub(super) rank: u32,
     pub(super) ranks: u32,
+    /// The same in all logs of a job; 0 if it is not known.
+    pub(super) job: u64,
     pub(super) pid: u32,
     pub(super) tid: u32,
     pub(super) thread: u32,
@@ -99,6 +101,7 @@ impl Head {
             lost: number(bytes, field::LOST),
             rank,
             ranks,
+            job: number(bytes, field::JOB),
             pid: half(field::PID),
             tid: half(field::TID),
             thread: half(field::THREAD),

@@ -96,6 +96,7 @@ pub(crate) mod field {
     pub(crate) const PROGRAM: Field = Field { at: 720, bytes: 256 };
     pub(crate) const REASON: Field = Field { at: 976, bytes: 256 };
     pub(crate) const APPENDED: Field = Field { at: 1232, bytes: 8 };
+    pub(crate) const JOB: Field = Field { at: 1240, bytes: 8 };
 }
 
 /// `struct quell_trace_clock`.
@@ -141,10 +142,11 @@ pub(crate) struct Head {
     pub(crate) program: [u8; 256],
     pub(crate) reason: [u8; 256],
     pub(crate) appended: u64,
+    pub(crate) job: u64,
 }
 
 const _: () = {
-    assert!(size_of::<Head>() == 1240);
+    assert!(size_of::<Head>() == 1248);
     assert!(offset_of!(Head, magic) == 0);
     assert!(offset_of!(Head, version) == 8);
     assert!(offset_of!(Head, state) == 12);
@@ -169,6 +171,7 @@ const _: () = {
     assert!(offset_of!(Head, program) == 720);
     assert!(offset_of!(Head, reason) == 976);
     assert!(offset_of!(Head, appended) == 1232);
+    assert!(offset_of!(Head, job) == 1240);
 };
 
 /// `struct quell_trace_record`.

@@ -19,6 +19,24 @@ fn of_two_processes_of_a_rank_the_first_one_counts() {
     assert_eq!(run.definitions().span_ns[0], 2_000);
 }
 
+/// As after `mpirun -n 2 A & mpirun -n 2 B`: the processes begin in any order.
+#[test]
+fn of_two_programs_at_a_time_the_ranks_of_one_count() {
+    let process = |rank: u32, pid: u64, begin: u64, job: u64| {
+        let mut one = log(rank, 2, &[]);
+        put(&mut one, field::PID, pid);
+        put(&mut one, field::BEGIN_NS, begin);
+        put(&mut one, field::JOB, job);
+        one
+    };
+    let first = [process(0, 50, 2_000, 7), process(1, 51, 2_300, 7)];
+    let second = [process(0, 60, 2_200, 9), process(1, 61, 2_100, 9)];
+    let logs: Vec<_> = first.into_iter().chain(second).collect();
+    let run = LogRun::open(folder_with(&logs).path()).unwrap();
+    assert!(run.summary().missing.is_empty());
+    assert_eq!(run.summary().others, [60, 61].map(|pid| ("here".to_owned(), pid)));
+}
+
 /// As after `mpirun -n 2 A; mpirun -n 4 B`.
 #[test]
 fn of_two_programs_the_first_one_counts() {
