@@ -119,7 +119,8 @@ fn exists(kernel: &Btf<'_>, name: &str) -> bool {
 pub fn missing_hooks() -> Result<Vec<String>, KernelError> {
     let kernel = Btf::from_vmlinux().map_err(|_| KernelError::NoTypes)?;
     let missing = MISSED.iter().filter(|(hook, _)| !exists(&kernel, hook));
-    Ok(missing.map(|(hook, loss)| format!("{hook}: {loss}")).collect())
+    let missing = missing.map(|(hook, loss)| format!("{hook}: {loss}"));
+    Ok(missing.chain(unseen_steal(&kernel)).collect())
 }
 
 /// Disables every program whose hook this kernel lacks or that is not wanted; returns what is missing from the data without it.
