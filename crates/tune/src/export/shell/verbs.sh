@@ -194,12 +194,24 @@ apply() {
     each_dependent dependent_set
 }
 
+# Whether a unit is between what it was and $1: it was killed there, or systemd moved it along with a later one that is undone.
+half_way() {
+    [ "$kind" = unit ] || return 1
+    read -r was was_enabled <"$STATE/$i.old"
+    read -r is is_enabled <"$1"
+    read -r has has_enabled <"$STATE/now"
+    case $has in "$was" | "$is") ;; *) return 1 ;; esac
+    case $has_enabled in "$was_enabled" | "$is_enabled") ;; *) return 1 ;; esac
+}
+
 ours() {
     if [ -f "$STATE/$i.set" ]; then
-        cmp -s "$STATE/now" "$STATE/$i.set" || return 1
-    else
+        cmp -s "$STATE/now" "$STATE/$i.set" || { [ "$unit_undone" = 1 ] && half_way "$STATE/$i.set"; } || return 1
+    elif [ -f "$STATE/$i.new" ]; then
         # It was killed between the write and the look.
-        [ -f "$STATE/$i.new" ] && same "$STATE/now" "$STATE/$i.new" || return 1
+        same "$STATE/now" "$STATE/$i.new" || half_way "$STATE/$i.new" || return 1
+    else
+        return 1
     fi
     foreign=0
     each_of_group group_foreign
@@ -235,6 +247,7 @@ undo_writes() {
         if [ -f "$STATE/$i.old" ]; then
             if undo_one; then
                 rm -f -- "$STATE/$i.old"
+                [ "$kind" != unit ] || unit_undone=1
             elif [ "$worst" != 1 ]; then
                 worst=$noted
             fi
@@ -244,6 +257,7 @@ undo_writes() {
 }
 
 undo_all() {
+    unit_undone=0
     if [ "$(boot_now)" = "$(cat "$STATE/boot")" ]; then same_boot=1; else same_boot=0; fi
     [ "$same_boot" = 0 ] || each_dependent dependent_want
     undo_writes

@@ -237,6 +237,27 @@ fn what_changed_along_is_given_back_last() {
     assert!(tree.image() == before);
 }
 
+/// systemd starts a socket along with its service.
+#[test]
+fn a_unit_that_another_one_starts_is_not_someone_elses() {
+    const SYSTEMCTL: &str = "#!/bin/sh\ncd \"${0%/usr*}/units\" || exit 9\ncase $1 in\nis-active) cat \"$3.active\" ;;\n\
+                             is-enabled) cat \"$3.enabled\" ;;\nstart) shift 2; for one in \"$1\" x.socket; do echo active >\"$one.active\"; done ;;\n\
+                             stop) echo inactive >\"$3.active\" ;;\nenable | disable) echo \"${1}d\" >\"$3.enabled\" ;;\nesac\n";
+    let units = ["x.socket", "x.service"];
+    let of = |name: &&str| unit(name, "active enabled", "inactive disabled");
+    let tree = Tree::new(&script(&plan(units.iter().map(of).collect())));
+    tree.put("/usr/bin/systemctl", SYSTEMCTL);
+    for name in units {
+        tree.put(&format!("/units/{name}.active"), "active\n");
+        tree.put(&format!("/units/{name}.enabled"), "enabled\n");
+    }
+    let before = tree.image();
+    assert_eq!(tree.run("apply"), (0, String::new()));
+    assert_eq!(tree.read("/units/x.socket.active"), "inactive\n");
+    assert_eq!(tree.run("undo"), (0, String::new()));
+    assert!(tree.image() == before);
+}
+
 fn holder(tree: &Tree) -> String {
     let folder = fs::read_dir(tree.path("/run/quell-tune")).unwrap();
     let mut names = folder.map(|entry| entry.unwrap().path());
