@@ -226,10 +226,10 @@ extern "C" fn enter(call: usize, frame: usize) -> *mut c_void {
 
 /// Each stub calls this after the MPI's own function.
 extern "C" fn leave(call: usize, frame: usize) {
-    let Some(loaded) = PROCESS.going() else {
+    if PROCESS.going().is_none() {
         PROCESS.begin();
-        return;
-    };
+    }
+    let Some(loaded) = PROCESS.going() else { return };
     // SAFETY: as in `enter`.
     let Some(thread) = thread(loaded).map(|slot| unsafe { &mut *slot }) else { return };
     // A frame above the outermost one belongs to a call whose entry was not seen, because the noise began while it ran.
@@ -256,8 +256,11 @@ impl Thread {
             loaded.report.set(Field::UsedUp, 1);
             return;
         }
-        // Another thread may have begun the noise since this one left its last call.
-        let begun = self.left_ns.max(PROCESS.since_ns.load(Ordering::Relaxed).min(now));
+        // Another thread may have begun the noise since this one left its last call. Noise that began before the machine did has a time
+        // that wraps.
+        let since = PROCESS.since_ns.load(Ordering::Relaxed);
+        let is_later = since.wrapping_sub(self.left_ns).cast_signed() > 0;
+        let begun = if is_later { since.min(now) } else { self.left_ns };
         let position = PROCESS.position(begun, loaded);
         let due = loaded.track.delay(position, now.saturating_sub(begun));
         if due == 0 {

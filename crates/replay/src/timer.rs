@@ -135,6 +135,9 @@ impl Engine {
         let end = burn_until(now_ns(), until);
         report.burned(entry, length, end.saturating_sub(entry).saturating_add(due.overhead));
         let (next, _) = thread.aim(thread.turn.load(Ordering::Relaxed));
+        if next == Aim::NEVER && self.plan.until_ns < u64::MAX {
+            self.report.set(Field::UsedUp, 1);
+        }
         let free = end.saturating_add(more);
         if next.expiry < free.saturating_add(peace) {
             self.aim(thread, due.done, free);

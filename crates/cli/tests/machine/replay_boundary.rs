@@ -288,17 +288,26 @@ fn arguments_like_a_launchers_options_stay_the_programs() {
     }
 }
 
+/// Also what is due between MPI_Init and the first call after it, be it MPI_Finalize.
 #[test]
-fn noise_comes_into_a_probe_of_quells_own() {
+fn work_between_the_first_call_and_the_last_gets_its_noise() {
     let _machine = machine();
-    let dir = tempfile::tempdir().unwrap();
-    beat(dir.path(), "noise", "20ms", "2ms");
-    let words =
-        ["replay", "noise.toml", "--json", "--", env!("CARGO_BIN_EXE_quell"), "record", "-o", "seen.quell"];
-    let document = json(dir.path(), &[&words[..], &["--sources", "off", "--duration", "1s"]].concat());
-    assert_eq!(document["plan"]["context"], "timer", "it starts no ranks");
-    let burns: u64 = document["processes"].as_array().unwrap().iter().map(|one| number(one, "burns")).sum();
-    assert!(burns > 20, "{document:#}");
+    for mpi in mpis() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path();
+        beat(folder, "noise", "10ms", "1ms");
+        let source = "#include <mpi.h>\n#include <time.h>\nint main(int n, char **w) {\n\tMPI_Init(&n, &w);\n\t\
+                      while (clock() < CLOCKS_PER_SEC / 2)\n\t\t;\n\tMPI_Finalize();\n\treturn 0;\n}\n";
+        fs_err::write(folder.join("once.c"), source).unwrap();
+        let built =
+            Command::new(format!("mpicc.{mpi}")).args(["once.c", "-o", "once"]).current_dir(folder).status();
+        assert!(built.unwrap().success());
+        let program = folder.join("once");
+        let document = replay(folder, &["noise.toml"], mpi, 2, &[program.to_str().unwrap()]);
+        for process in document["processes"].as_array().unwrap() {
+            assert!(number(process, "burns") == 1 && number(process, "asked_ns") >= 3_000_000, "{process:#}");
+        }
+    }
 }
 
 /// The library that a job loads uses only the C library, and cannot panic.

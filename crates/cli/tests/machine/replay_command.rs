@@ -98,6 +98,21 @@ fn a_signal_to_quell_is_the_commands() {
     assert_eq!((rest.as_str(), child.0.wait().unwrap().code()), ("got it\n", Some(5)));
 }
 
+#[test]
+fn noise_comes_into_a_probe_of_quells_own() {
+    let _machine = machine();
+    let dir = tempfile::tempdir().unwrap();
+    beat(dir.path(), "noise", "20ms", "2ms");
+    let words =
+        ["replay", "noise.toml", "--json", "--", env!("CARGO_BIN_EXE_quell"), "record", "-o", "seen.quell"];
+    let document =
+        support::json(dir.path(), &[&words[..], &["--sources", "off", "--duration", "1s"]].concat());
+    assert_eq!(document["plan"]["context"], "timer", "it starts no ranks");
+    let burns: u64 =
+        document["processes"].as_array().unwrap().iter().map(|one| one["burns"].as_u64().unwrap()).sum();
+    assert!(burns > 20, "{document:#}");
+}
+
 /// Tests of figures, which run while no other test uses the machine.
 mod measured {
     use super::*;

@@ -11,3 +11,8 @@ pub mod preload;
 pub mod process;
 pub mod reports;
 pub mod schedule;
+
+/// Whether a command starts a launcher of MPI programs: itself, behind a program that runs another, or in the script of a shell.
+pub fn has_launcher(command: &[String]) -> bool {
+    !launches::launches(command).is_empty()
+}

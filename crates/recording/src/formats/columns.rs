@@ -37,7 +37,7 @@ impl Header {
 }
 
 /// Splits a line into fields; false if a quotation mark is not closed.
-fn split(line: &str, fields: &mut Vec<String>) -> bool {
+pub(super) fn split(line: &str, fields: &mut Vec<String>) -> bool {
     let mut field = String::new();
     let (mut quoted, mut chars) = (false, line.chars().peekable());
     while let Some(c) = chars.next() {

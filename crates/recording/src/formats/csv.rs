@@ -4,20 +4,22 @@
 mod intervals;
 mod quanta;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use super::content::{Content, Rows, trace_of};
 use super::histograms::{read_table, write_table};
-use super::{for_each_line, printable, time};
+use super::{columns, for_each_line, printable, time};
 use crate::{Cpu, Detour, Method, Recording, Trace};
 
 const HEADER: &str = "cpu,start_ns,duration_ns,own";
 
 /// Reads rows of the kind that the header defines.
 pub(super) fn read(text: &str) -> Result<Content, String> {
-    let header = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
-    let has = |name: &str| header.split(',').any(|field| field.trim() == name);
+    let header = text.lines().find(|line| !is_before_header(line)).unwrap_or_default();
+    let header = fields_of(header);
+    let has = |name: &str| header.iter().any(|field| field.trim() == name);
     if has("from_ns") {
         read_table(text)
     } else if has("net_ns") {
@@ -27,6 +29,20 @@ pub(super) fn read(text: &str) -> Result<Content, String> {
     } else {
         read_detours(text)
     }
+}
+
+/// Whether a line says nothing: a header may come after it.
+fn is_before_header(line: &str) -> bool {
+    line.trim().is_empty() || line.starts_with('#')
+}
+
+/// The fields of a line. Only some programs put them into quotation marks.
+fn fields_of(line: &str) -> Vec<Cow<'_, str>> {
+    let mut fields = Vec::new();
+    if line.contains('"') && columns::split(line, &mut fields) {
+        return fields.into_iter().map(|field| Cow::Owned(field.trim().to_owned())).collect();
+    }
+    line.split(',').map(|field| Cow::Borrowed(field.trim())).collect()
 }
 
 /// Writes the rows of the recording.
@@ -57,11 +73,13 @@ fn read_detours(text: &str) -> Result<Content, String> {
         if line.trim().is_empty() {
             return Ok(());
         }
-        let fields: Vec<&str> = line.split(',').map(str::trim).collect();
         let Some(columns) = &columns else {
-            columns = Some(Columns::find(&fields)?);
+            if !is_before_header(line) {
+                columns = Some(Columns::find(&fields_of(line), number)?);
+            }
             return Ok(());
         };
+        let fields = fields_of(line);
         let (cpu, detour) = columns.row(&fields, number)?;
         of_cpu.entry(cpu).or_default().push(detour);
         Ok(())
@@ -79,9 +97,9 @@ struct Columns {
 }
 
 impl Columns {
-    fn find(header: &[&str]) -> Result<Self, String> {
+    fn find(header: &[Cow<'_, str>], line: usize) -> Result<Self, String> {
         let find = |name| header.iter().position(|field| *field == name);
-        let need = |name| find(name).ok_or_else(|| format!("line 1: the column `{name}` is missing"));
+        let need = |name| find(name).ok_or_else(|| format!("line {line}: the column `{name}` is missing"));
         Ok(Self {
             cpu: find("cpu"),
             start: need("start_ns")?,
@@ -90,19 +108,25 @@ impl Columns {
         })
     }
 
-    fn row(&self, fields: &[&str], line: usize) -> Result<(Cpu, Detour), String> {
+    fn row(&self, fields: &[Cow<'_, str>], line: usize) -> Result<(Cpu, Detour), String> {
         let field = |index: usize| {
-            fields.get(index).copied().ok_or_else(|| format!("line {line}: column {} is missing", index + 1))
+            fields
+                .get(index)
+                .map(AsRef::as_ref)
+                .ok_or_else(|| format!("line {line}: column {} is missing", index + 1))
         };
         let cpu = match self.cpu {
             Some(index) => field(index)?
                 .parse()
-                .map_err(|_| format!("line {line}: `{}` is not a CPU number", printable(fields[index])))?,
+                .map_err(|_| format!("line {line}: `{}` is not a CPU number", printable(&fields[index])))?,
             None => 0,
         };
         let own = match self.own.map(field).transpose()? {
-            None | Some("0" | "false" | "False") => false,
-            Some("1" | "true" | "True") => true,
+            None | Some("0") => false,
+            Some("1") => true,
+            // Python, R and spreadsheets write them differently.
+            Some(word) if word.eq_ignore_ascii_case("false") => false,
+            Some(word) if word.eq_ignore_ascii_case("true") => true,
             Some(other) => {
                 return Err(format!("line {line}: `{}` is neither true nor false", printable(other)));
             }

@@ -57,6 +57,11 @@ impl Counts {
         Ok(())
     }
 
+    /// Drops a series that was none.
+    pub fn forget(&mut self, series: Series) {
+        self.held -= self.buckets.remove(&series).map_or(0, |buckets| buckets.len());
+    }
+
     /// Adds times of `number` whole units: the bucket holds all times below the next unit.
     pub fn add_units(&mut self, series: Series, number: u64, unit: u64, count: u64) -> Result<(), String> {
         let from = number.checked_mul(unit).ok_or("a bucket begins beyond all time")?;

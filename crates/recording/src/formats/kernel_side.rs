@@ -165,6 +165,13 @@ impl Events {
         self.cpus.entry(cpu).or_insert_with(|| OneCpu::new(now)).push(now, what)
     }
 
+    /// Events of a CPU were lost at this place.
+    fn lose(&mut self, cpu: Cpu) {
+        if let Some(cpu) = self.cpus.get_mut(&cpu) {
+            cpu.lose();
+        }
+    }
+
     /// Converts to a recording's content; `zero_is_monotonic` states that the clock is CLOCK_MONOTONIC.
     pub fn content(mut self, note: &str, zero_is_monotonic: bool) -> Result<Content, String> {
         let held = self.held();

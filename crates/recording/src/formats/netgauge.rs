@@ -69,11 +69,19 @@ impl Comments {
             }
             "Minimal cycle length [ns]" => self.minimum_ns = number(),
             "Threshold" => self.threshold_percent = number(),
+            // netgauge's own is the end of the last detour, rounded to two digits.
+            "Measurement period" if two_digits(value) => {}
             "Measurement period" => self.period = number().and_then(|s| Nanos::from_nanos_f64(s * 1e9)),
             _ => {}
         }
         Ok(())
     }
+}
+
+/// Whether a number has two digits behind the point.
+fn two_digits(value: &str) -> bool {
+    let digits = value.trim_end_matches('s').trim().split_once('.');
+    digits.is_some_and(|(_, digits)| digits.len() == 2)
 }
 
 pub(super) fn write(trace: &Trace, out: &mut dyn Write) -> io::Result<()> {

@@ -305,3 +305,78 @@ fn a_field_with_a_space_at_its_edge_is_quoted() {
         assert!(text.lines().nth(1).unwrap().contains(written), "{text}");
     }
 }
+
+/// Of `-H`, whose last column is the sum; the sum has a longest latency, and no least one.
+#[test]
+fn cyclictests_sum_of_all_threads_is_no_thread() {
+    let text = "# Histogram\n000005 000010\t000020\t000030\n000006 000000\t000001\t000001\n# Min Latencies: 00005 00005\n\
+                # Max Latencies: 00009 00011 00011\n# Histogram Overflows: 00001 00002 00003\n";
+    let found = parse(text).unwrap();
+    assert_eq!(found.histograms.len(), 2);
+    let counts: Vec<u64> =
+        found.histograms.iter().map(|one| one.buckets.iter().map(|bucket| bucket.count).sum()).collect();
+    assert_eq!(counts, [11, 23]);
+}
+
+#[test]
+fn what_rtla_says_after_its_summary_is_no_row() {
+    let head =
+        "# RTLA osnoise histogram\nIndex   CPU-000\n1             8\nover:         0\nmax:         15\n";
+    let found =
+        parse(&format!("{head}rtla osnoise hit stop tracing\n## CPU 0 hit stop tracing, analyzing it ##\n"))
+            .unwrap();
+    assert_eq!(buckets(&found), buckets(&parse(head).unwrap()));
+    refused("# RTLA osnoise histogram\nIndex CPU-000\nrtla osnoise\n", "`rtla osnoise` is no row");
+}
+
+#[test]
+fn nothing_spans_events_that_were_lost() {
+    let of = |lost: &str| {
+        format!(
+            "# tracer: nop\n a-1 [001] d.h1. 10.000000: local_timer_entry: vector=236\n{lost}\n \
+             b-2 [001] d.h1. 12.000000: local_timer_exit: vector=236\n \
+             b-2 [001] d.h1. 13.000000: local_timer_entry: vector=236\n \
+             b-2 [001] d.h1. 13.000005: local_timer_exit: vector=236\n"
+        )
+    };
+    for (lost, count) in
+        [("CPU:1 [LOST 5000 EVENTS]", 5000), ("CPU:1 [40 EVENTS DROPPED]", 40), ("CPU:1 [EVENTS DROPPED]", 1)]
+    {
+        let found = parse(&of(lost)).unwrap();
+        let warned = format!("{:?}", found.manifest.warnings);
+        let lengths: Vec<u64> = found
+            .intervals
+            .iter()
+            .flat_map(|side| &side.intervals)
+            .map(|one| one.duration.as_nanos())
+            .collect();
+        assert_eq!(lengths, [5_000], "{lost}");
+        assert!(warned.contains(&count.to_string()), "{lost}: {warned}");
+    }
+    // On another CPU.
+    assert_eq!(parse(&of("CPU:0 [LOST 1 EVENTS]")).unwrap().intervals[0].intervals.len(), 2);
+}
+
+#[test]
+fn a_table_of_detours_may_come_from_a_spreadsheet_or_r() {
+    let plain = parse("cpu,start_ns,duration_ns,own\n0,10,5,true\n1,20,6,false\n").unwrap();
+    for text in [
+        "cpu,start_ns,duration_ns,own\r\n0,10,5,TRUE\r\n1,20,6,FALSE\r\n",
+        "\"\",\"cpu\",\"start_ns\",\"duration_ns\",\"own\"\n\"1\",0,10,5,TRUE\n\"2\",1,20,6,FALSE\n",
+        "# a remark\ncpu,start_ns,duration_ns,own\n0,10,5,True\n1,20,6,False\n",
+        "cpu,note,start_ns,duration_ns,own\n0,\"a, b\",10,5,1\n1,c,20,6,0\n",
+    ] {
+        assert_eq!(parse(text).unwrap().traces, plain.traces, "{text:?}");
+    }
+    refused("# a remark\ncpu,start_ns,duration\n", "line 2: the column `duration_ns`");
+}
+
+#[test]
+fn netgauges_rounded_period_does_not_replace_its_end() {
+    let text = |period: &str| {
+        format!("# Benchmark Method: selfish\n# Measurement period: {period} s\n100000\t5000000\n")
+    };
+    let end = |period: &str| parse(&text(period)).unwrap().traces[0].span.end.as_nanos();
+    assert_eq!(end("0.01"), 5_100_000);
+    assert_eq!(end("0.010000000"), 10_000_000);
+}

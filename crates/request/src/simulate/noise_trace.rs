@@ -15,11 +15,26 @@ pub fn read(path: &Path) -> anyhow::Result<Option<Vec<(u64, u64)>>> {
     }
     let bytes = whole_file::read(path, whole_file::MOST_BYTES)?;
     let Ok(text) = str::from_utf8(&bytes) else { return Ok(None) };
-    let first = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
-    if !first.starts_with('#') && first.split_whitespace().count() != 2 {
+    if !is_netgauges(text) {
         return Ok(None);
     }
     parse(text).map(Some).map_err(|reason| anyhow::anyhow!("{}: {reason}", path.display()))
+}
+
+/// Whether a file holds detours as netgauge writes them: comments, and then a start and a duration in each line.
+fn is_netgauges(text: &str) -> bool {
+    let is_comment = |line: &&str| line.starts_with('#');
+    let is_of_others =
+        |line: &str| line.contains("Benchmark Method:") && !line.trim_end().ends_with("selfish");
+    let mut rows = text.lines().filter(|line| !line.trim().is_empty() && !is_comment(line));
+    !text.lines().filter(is_comment).any(is_of_others)
+        && match rows.next() {
+            Some(row) => {
+                row.split_whitespace().count() == 2
+                    && row.split_whitespace().all(|word| nanos(word).is_some())
+            }
+            None => text.starts_with('#'),
+        }
 }
 
 fn parse(text: &str) -> Result<Vec<(u64, u64)>, String> {
@@ -56,6 +71,21 @@ pub fn shown(line: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_others_wrote_is_left_to_the_importers() {
+        for text in ["# x\n1\t2\n", "1 2\n", "# Benchmark Method: selfish\n\n1 2\n", "# nothing\n"] {
+            assert!(is_netgauges(text), "{text}");
+        }
+        for text in [
+            "# cpu_mhz: 2597\n 5027541 690 66742 25699\n",
+            "# Benchmark Method: fwq\n1 2\n",
+            "# a model\nname = 'x'\n",
+            "",
+        ] {
+            assert!(!is_netgauges(text), "{text}");
+        }
+    }
 
     #[test]
     fn lines_are_read_as_loggopsim_reads_them() {

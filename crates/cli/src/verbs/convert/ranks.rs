@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use quell_node::leftovers;
 use quell_recording::formats::{self, Format, Imported};
 
 use super::{Request, Target, into_file};
@@ -32,11 +33,13 @@ pub(super) fn export(input: &Imported, format: Format, output: &Path) -> anyhow:
     if format != Format::Vpsum || !several {
         return into_file(output, |file| formats::export_phases(manifest, &input.phases, format, file));
     }
-    fs_err::create_dir(output)?;
-    // The phases are ordered by rank.
-    for of_rank in input.phases.chunk_by(|a, b| a.1.rank == b.1.rank) {
-        let file = output.join(format!("vpsum.{}", of_rank[0].1.rank));
-        into_file(&file, |file| formats::export_phases(manifest, of_rank, format, file))?;
-    }
-    Ok(())
+    leftovers::make_aside(output, super::ASIDE, |folder| {
+        fs_err::create_dir(folder)?;
+        // The phases are ordered by rank.
+        for of_rank in input.phases.chunk_by(|a, b| a.1.rank == b.1.rank) {
+            let file = folder.join(format!("vpsum.{}", of_rank[0].1.rank));
+            into_file(&file, |file| formats::export_phases(manifest, of_rank, format, file))?;
+        }
+        Ok(())
+    })
 }

@@ -109,7 +109,9 @@ pub fn run(args: &Replay, printer: Printer) -> anyhow::Result<u8> {
     };
     let words = if last.cut_short { job.last_words() } else { String::new() };
     document.runs = std::mem::take(&mut job.runs);
-    document.slowdown = Slowdown::from_runs(&document.runs).filter(|_| args.baseline.is_some());
+    // A run that failed half-way took no time that could be compared.
+    let compares = args.baseline.is_some() && last.ended.status.success() && !last.cut_short;
+    document.slowdown = Slowdown::from_runs(&document.runs).filter(|_| compares);
     document.exit_code = Some(last.ended.code());
     if let Some(found) = last.interleaved {
         match found {

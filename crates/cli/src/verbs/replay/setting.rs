@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use quell_node::injector::calibrate::{CalibrationError, calibrate};
 use quell_node::injector::passing::Loading;
-use quell_node::injector::preload;
 use quell_node::injector::process::{self, ProcessError};
+use quell_node::injector::{has_launcher, preload};
 use quell_node::leftovers;
 use quell_node::machine::Cpus;
 use quell_node::mpi::is_launcher;
@@ -29,6 +29,9 @@ const FOLDER: &str = "quell-replay-";
 /// The same in the folder in which a job is started.
 const HIDDEN_FOLDER: &str = ".quell-replay-";
 
+/// Whether the library for `boundary` has its hooks (`quell_replay`).
+const HAS_HOOKS: bool = cfg!(target_arch = "x86_64");
+
 /// Minimum time between two detours by a timer if their cost could not be measured: the longest that a calibration tries.
 const CAREFUL_GAP_NS: u64 = 64_000;
 
@@ -37,6 +40,10 @@ pub fn context(args: &Replay, printer: Printer) -> anyhow::Result<Context> {
     let program = args.command.first().map(String::as_str).unwrap_or_default();
     let context = match args.context {
         Some(context) => prepare::from_name(context),
+        None if !HAS_HOOKS && starts_ranks(&args.command) => {
+            printer.status("timers inject the noise: quell injects at MPI calls on x86-64 only");
+            Context::Timer
+        }
         None if starts_ranks(&args.command)
             || Launched::here().is_some_and(|copy| copy.among_several())
             || args.command.is_empty() =>
@@ -50,6 +57,9 @@ pub fn context(args: &Replay, printer: Printer) -> anyhow::Result<Context> {
             Context::Timer
         }
     };
+    if context == Context::Boundary && !HAS_HOOKS && !args.command.is_empty() {
+        return Err(Usage("--context boundary is for x86-64 only: use --context timer".into()).into());
+    }
     if args.job.sync == SyncName::Phase && context != Context::Boundary {
         return Err(Usage(format!(
             "--sync phase needs --context boundary: with {} quell does not see the end of a phase",
@@ -76,7 +86,7 @@ pub fn starts_ranks(command: &[String]) -> bool {
     }
     let wraps = first.is_some_and(|first| WRAPS.iter().any(|wrap| first == *wrap));
     let mut within = words.iter().flat_map(|word| word.split_whitespace());
-    is_launcher(program) || (wraps && within.any(is_launcher))
+    is_launcher(program) || has_launcher(command) || (wraps && within.any(is_launcher))
 }
 
 /// The CPUs to disturb from a separate process, and the CPU that is left alone.

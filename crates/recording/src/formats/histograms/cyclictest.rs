@@ -27,6 +27,8 @@ fn series(thread: usize) -> Series {
 
 #[derive(Default)]
 struct Sums {
+    /// Number of threads that have a least latency.
+    threads: usize,
     max: Vec<u64>,
     over: Vec<u64>,
 }
@@ -68,6 +70,11 @@ pub(in super::super) fn read_text(text: &str) -> Result<Content, String> {
         }
         Ok(())
     })?;
+    // The last column of `-H` is the sum of all threads, which has no least latency.
+    if sums.threads + 1 == threads {
+        threads -= 1;
+        counts.forget(series(threads));
+    }
     if threads == 0 {
         return Err("it is cyclictest's, and holds no row of a histogram: run it with -h".into());
     }
@@ -85,6 +92,10 @@ impl Sums {
     fn read(&mut self, comment: &str) -> Result<(), String> {
         let Some((key, values)) = comment.split_once(':') else { return Ok(()) };
         let sums = match key {
+            "Min Latencies" => {
+                self.threads = values.split_whitespace().count();
+                return Ok(());
+            }
             "Max Latencies" => &mut self.max,
             "Histogram Overflows" => &mut self.over,
             _ => return Ok(()),

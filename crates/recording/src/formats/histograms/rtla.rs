@@ -89,6 +89,8 @@ impl Hist {
             "Index" if self.columns.is_empty() => return self.name_columns(rest),
             "Index" => return Err("a second histogram begins: give a file for each".into()),
             "ALL" => self.all = true,
+            // `rtla osnoise hit stop tracing`, and what it traced.
+            "rtla" if !self.max.is_empty() => self.all = true,
             _ if self.all => {}
             "over" => self.over = self.numbers(rest)?,
             "max" => self.max = self.numbers(rest)?,

@@ -136,6 +136,13 @@ impl OneCpu {
         }
     }
 
+    /// What is open may have ended among the lost events.
+    pub fn lose(&mut self) {
+        self.cut += self.open.len() as u64 + u64::from(self.task.as_ref().is_some_and(|task| task.pid != 0));
+        self.open.clear();
+        self.task = None;
+    }
+
     fn exit(&mut self, now: u64, key: Key) {
         let Some(at) = self.open.iter().rposition(|open| open.key == key) else {
             self.cut += 1;

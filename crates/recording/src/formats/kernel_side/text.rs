@@ -55,9 +55,15 @@ impl Events {
     /// Handles a line that is not an event: messages of the tools.
     fn other_line(&mut self, line: &str) -> Result<(), String> {
         let text = line.trim();
-        if let Some((_, lost)) = text.split_once("[LOST ").filter(|_| text.starts_with("CPU:")) {
-            let lost = lost.split_whitespace().next().and_then(|count| count.parse::<u64>().ok());
-            self.lost = self.lost.saturating_add(lost.unwrap_or(1));
+        // `CPU:3 [LOST 40 EVENTS]` of the kernel, `CPU:3 [40 EVENTS DROPPED]` of trace-cmd, and `[EVENTS DROPPED]` if the number is unknown.
+        if let Some((cpu, lost)) = text.strip_prefix("CPU:").and_then(|text| text.split_once('['))
+            && (lost.starts_with("LOST ") || lost.contains("EVENTS DROPPED"))
+        {
+            let count = lost.split_whitespace().find_map(|word| word.parse::<u64>().ok());
+            self.lost = self.lost.saturating_add(count.unwrap_or(1));
+            if let Ok(cpu) = cpu.trim().parse() {
+                self.lose(Cpu(cpu));
+            }
             return Ok(());
         }
         let printed = ["#", "=>", "CPU:", "CPU ", "cpus=", "version =", "<stack trace>"];

@@ -110,6 +110,10 @@ fn events_of(head: Head, file: &Bytes<'_>, packed: Packed) -> Result<Content, St
                     .checked_sub(data.len() as u64)
                     .ok_or("it is far longer unpacked than traces are: it is damaged")?;
                 let mut each = |time: u64, event: &[u8]| {
+                    if event.is_empty() {
+                        events.lose(Cpu(cpu));
+                        return Ok(());
+                    }
                     let (name, what) = head.formats.what(file.over(event), &mut events.names)?;
                     events.push(Cpu(cpu), time, name, what)
                 };

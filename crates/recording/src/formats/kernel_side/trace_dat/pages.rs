@@ -37,7 +37,7 @@ impl Layout {
     }
 }
 
-/// Receives an event's time and bytes.
+/// Receives an event's time and bytes; no bytes if events were lost there.
 pub(super) type Each<'a> = dyn FnMut(u64, &[u8]) -> Result<(), String> + 'a;
 
 /// Flags of a page's commit: events were lost before it, and their number follows its data.
@@ -75,6 +75,9 @@ fn read_page(mut page: Bytes<'_>, layout: Layout, each: &mut Each<'_>) -> Result
     page.at = layout.commit;
     let commit = page.number(layout.commit_size)?;
     let end = layout.data + (commit & LENGTH) as usize;
+    if commit & MISSED != 0 {
+        each(time, &[])?;
+    }
     page.at = layout.data;
     let mut within =
         Bytes { all: page.all.get(..end).ok_or("a page is longer than pages are: it is damaged")?, ..page };
