@@ -219,6 +219,11 @@ class Comparison(Document["documents.Comparison"]):
 class Shown(Document["documents.Show"]):
     """A summary of a recording."""
 
+    def __init__(self, text: str, by: str = "cpu") -> None:
+        """A document with the text that the command would print for `--by`."""
+        super().__init__(text)
+        self._by = by
+
     @property
     def cpus(self) -> list[documents.CpuOverview]:
         """One record per CPU."""
@@ -231,11 +236,12 @@ class Shown(Document["documents.Show"]):
 
     @property
     def rows(self) -> Sequence[Any]:
-        """Classes, tasks, sources or CPUs, whichever was requested."""
-        for name in ("classes", "tasks"):
+        """Classes, tasks, sources or CPUs, whichever was requested; without CPUs what the recording holds."""
+        asked = {"source": "sources", "task": "tasks", "class": "classes"}.get(self._by, "cpus")
+        for name in (asked, "cpus", "quanta", "histograms", "sources"):
             if self._fields.get(name):
                 return cast("list[Any]", self._fields[name])
-        return self.cpus or self.document["quanta"]
+        return []
 
     @property
     def _title(self) -> str:
@@ -299,6 +305,6 @@ class Tracked(Document["documents.Tracked"]):
         return f"{len(self.ranks):,} ranks, {self.runtime_ns / 1e9:.6g} s, without noise {quiet:.6g} s"
 
 
-def shown(text: str) -> Shown | Hosts:
+def shown(text: str, by: str = "cpu") -> Shown | Hosts:
     """The result of `show`: for one recording, or for many hosts."""
-    return Hosts(text) if '"quell.show-hosts/' in text[:200] else Shown(text)
+    return Hosts(text) if '"quell.show-hosts/' in text[:200] else Shown(text, by)

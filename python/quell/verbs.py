@@ -357,7 +357,7 @@ def show(
         ("by", "BY", None if by == "cpu" else by),
     ]
     text = ask("show", options, several(recordings), progress)
-    return shown(text)
+    return shown(text, by)
 
 
 def track(

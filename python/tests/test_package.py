@@ -81,6 +81,15 @@ class Recordings(PackageCase):
         self.assertEqual(prediction.slowdown_percent, [point["slowdown_percent"] for point in document["points"]])
         self.assertEqual(prediction.supported_ranks, document["supported_ranks"])
 
+    def test_a_summary_has_the_rows_that_were_requested(self) -> None:
+        from quell.results import Shown
+
+        held = {"cpus": [{"cpu": 0}], "quanta": [], "histograms": [], "sources": [{"source": "tick"}]}
+        self.assertEqual(Shown(json.dumps(held), "source").rows, held["sources"])
+        self.assertEqual(Shown(json.dumps(held)).rows, held["cpus"])
+        held |= {"cpus": [], "sources": None, "histograms": [{"cpu": 1}]}
+        self.assertEqual(Shown(json.dumps(held)).rows, held["histograms"])
+
     def test_what_if_pairs_both_curves(self) -> None:
         import quell
 
