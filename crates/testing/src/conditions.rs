@@ -25,7 +25,7 @@ const LATE_NS: u64 = 400_000;
 pub struct Pace {
     /// The median time of reading the clock, in ns.
     pub clock_read_ns: u64,
-    /// The share of a CPU that a loop loses, of the CPU that loses least.
+    /// The share of time that a loop loses, in the part of it that loses least.
     pub interrupted: f64,
     /// The median time by which a sleep ends late, in ns.
     pub late_ns: u64,

@@ -135,7 +135,10 @@ fn touches(knob: &Knob) -> String {
             let along = match dependents.is_empty() {
                 true => String::new(),
                 false => {
-                    format!("; the kernel may change along, and quell restores: {}", dependents.join(", "))
+                    format!(
+                        "; the kernel may change these too, and quell restores them: {}",
+                        dependents.join(", ")
+                    )
                 }
             };
             format!("`{}` → `{}`{along}", file.path, file.want)

@@ -79,7 +79,7 @@ const ROUNDS: u64 = 12;
 const LEAST: usize = 25;
 /// The share of timers after which the loop must make progress.
 const THROUGH: f64 = 0.9;
-/// A turn of the loop that takes two turns and this was interrupted.
+/// A turn of the loop that takes longer than two usual ones and this was interrupted.
 const INTERRUPTED_NS: u64 = 1_000;
 
 /// Measures on one of the CPUs, for about 0.3 s, or longer where other programs disturb it or detours are rare. `period_ns` is the mean
