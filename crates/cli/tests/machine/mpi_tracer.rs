@@ -446,8 +446,10 @@ fn injected_noise_is_known_before_the_call_is_entered() {
                     last = total_ns;
                 }
             }
-            // At least two detours, of the five that are due in 0.1 s of work.
-            assert!(before_entry >= 4_000_000 && 2 * before_entry >= last, "{how}: {before_entry} of {last}");
+            // At least two detours, of the five that are due in 0.1 s of work. A timer also burns while the barrier waits, which
+            // is as long as the other rank's CPU is away.
+            assert!(before_entry >= 4_000_000, "{how}: {before_entry} of {last}");
+            assert!(how == "timer" || 2 * before_entry >= last, "{how}: {before_entry} of {last}");
         }
     }
 }
