@@ -56,7 +56,7 @@ MicrosecondTimes: TypeAlias = "Literal['events', 'quanta', 'quanta-without-barri
 """Times that a tool writes as whole microseconds."""
 
 
-RecordingWarning: TypeAlias = "CoarseClockWarning | BuffersNotLockedWarning | CpuClosedWarning | CpuTakenWarning | StoppedWarning | ThresholdOfCoarseClockWarning | ThresholdInsideLoopWarning | ClockDriftWarning | LongerByRecorderWarning | RowsLostWarning | RowsMissingWarning | RealtimeThrottledWarning | ThrottledWarning | VirtualMachineWarning | IntervalsLostWarning | ThreadsNotFollowedWarning | CutOffWarning | InterruptedWarning | CpuUnknownWarning | CpusOfThreadsUnknownWarning | CpusOfRanksUnknownWarning | RanksMovedWarning | StartsUnknownWarning | QuantaCountedWarning | LatenciesCountedWarning | SummaryWarning | UnitUnknownWarning | WholeMicrosecondsWarning | SumsMissingWarning | OsnoiseSumsWarning | QuantaArePeriodsWarning | TagsAsThreadsWarning | SwitchesAndFaultsLeftOutWarning | EventsLeftOutWarning | InstancesLeftOutWarning | EventsLostWarning | RowsCutOffWarning | SumsDifferWarning | SentenceWarning"
+RecordingWarning: TypeAlias = "CoarseClockWarning | BuffersNotLockedWarning | CpuClosedWarning | CpuTakenWarning | StoppedWarning | ThresholdOfCoarseClockWarning | ThresholdInsideLoopWarning | ClockDriftWarning | LongerByRecorderWarning | RowsLostWarning | RowsMissingWarning | RealtimeThrottledWarning | ThrottledWarning | VirtualMachineWarning | IntervalsLostWarning | ThreadsNotFollowedWarning | CutOffWarning | InterruptedWarning | CpuUnknownWarning | CpusOfThreadsUnknownWarning | CpusOfRanksUnknownWarning | RanksMovedWarning | RankFilesMissingWarning | StartsUnknownWarning | QuantaCountedWarning | LatenciesCountedWarning | SummaryWarning | UnitUnknownWarning | WholeMicrosecondsWarning | SumsMissingWarning | OsnoiseSumsWarning | QuantaArePeriodsWarning | TagsAsThreadsWarning | SwitchesAndFaultsLeftOutWarning | EventsLeftOutWarning | InstancesLeftOutWarning | EventsLostWarning | RowsCutOffWarning | SumsDifferWarning | SentenceWarning"
 """A warning for the reader of a recording's figures."""
 
 
@@ -2360,6 +2360,18 @@ class QuickestTenthOffWarning(TypedDict):
 
     rank: int
     """The rank with the largest difference."""
+
+
+class RankFilesMissingWarning(TypedDict):
+    """A folder has no file of some ranks of its run."""
+
+    code: Literal["rank-files-missing"]
+
+    rank: int
+    """The first of them."""
+
+    ranks: int
+    """Number of ranks."""
 
 
 class RanksDisagreeWarning(TypedDict):

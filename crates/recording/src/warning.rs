@@ -112,6 +112,13 @@ pub enum Warning {
     CpusOfRanksUnknown,
     /// Ranks of an imported file moved between CPUs.
     RanksMoved,
+    /// A folder has no file of some ranks of its run.
+    RankFilesMissing {
+        /// Number of ranks.
+        ranks: u64,
+        /// The first of them.
+        rank: u32,
+    },
     /// An imported file does not record when each quantum began.
     StartsUnknown {
         /// Whether it has a column of clock ticks, whose rate it does not state.

@@ -44,7 +44,8 @@ fn head(text: &mut String, name: &str, kind: &str, unit: Option<&str>, help: &st
 }
 
 fn build(text: &mut String, version: &str) {
-    head(text, "quell_build", "info", None, "The program that answers");
+    // Not of the type `info`: readers of Prometheus's older text format, as node_exporter's of files, refuse it.
+    head(text, "quell_build_info", "gauge", None, "The program that answers");
     let _ = writeln!(text, "quell_build_info{{version=\"{}\"}} 1", escaped(version));
 }
 
@@ -169,6 +170,7 @@ mod tests {
         for line in [
             "# TYPE quell_noise_seconds counter",
             "# UNIT quell_noise_seconds seconds",
+            "# TYPE quell_build_info gauge",
             "quell_build_info{version=\"1.2.3\"} 1",
             "quell_observed_seconds_total{cpu=\"3\"} 1.000000001",
             "quell_noise_seconds_total{cpu=\"1\",source=\"tick\"} 0.000004000",

@@ -108,8 +108,8 @@ pub const FORMATS: &[About] = &[
         "oslat",
         "oslat (rt-tests): its text, and --json",
         "a histogram of gaps for each core",
-        "order and starts; what is shorter than 1 us",
-        "files of rt-tests 2.4, and its source",
+        "order and starts; what is shorter than its first bucket, 1 us without `-W`",
+        "files of rt-tests 2.4, 2.6 and 2.10, and the source of 2.4",
     ),
     read(
         "cyclictest",

@@ -174,6 +174,7 @@ impl Events {
 
     /// Converts to a recording's content; `zero_is_monotonic` states that the clock is CLOCK_MONOTONIC.
     pub fn content(mut self, note: &str, zero_is_monotonic: bool) -> Result<Content, String> {
+        self.cpus.values_mut().for_each(OneCpu::prefer_osnoise);
         let held = self.held();
         let zero = self.cpus.values().map(OneCpu::first).min().unwrap_or(0);
         let mut content = if held.gaps + held.intervals > 0 {

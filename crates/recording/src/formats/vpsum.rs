@@ -190,7 +190,17 @@ fn warnings(files: &[(u32, OfRank)]) -> Vec<Warning> {
     } else if files.iter().any(|(_, file)| file.facts.cpus.len() > 1) {
         all.push(Warning::RanksMoved);
     }
+    all.extend(missing(files));
     all
+}
+
+/// The ranks that have no file, in a folder; `files` are in their order. A file alone is not a run's folder.
+fn missing(files: &[(u32, OfRank)]) -> Option<Warning> {
+    let (highest, _) = files.last().filter(|_| files.len() > 1)?;
+    let stated = files.iter().filter_map(|(_, file)| file.facts.ranks).max().unwrap_or(0);
+    let ranks = u64::from(stated).max(u64::from(*highest) + 1).checked_sub(files.len() as u64)?;
+    let rank = (0..).zip(files).find(|(at, (rank, _))| at != rank).map_or(files.len() as u32, |(at, _)| at);
+    (ranks > 0).then_some(Warning::RankFilesMissing { ranks, rank })
 }
 
 /// Writes the phases of one rank.

@@ -81,6 +81,9 @@ impl Display for Warning {
                 "the file does not name the CPUs of its threads: quell takes the number of a thread for that of its CPU",
             ),
             Self::CpusOfRanksUnknown => f.write_str("the CPUs are unknown: quell numbers them as the ranks"),
+            Self::RankFilesMissing { ranks, rank } => {
+                write!(f, "the folder lacks files of ranks, {ranks} in all, such as that of rank {rank}: no figure holds them")
+            }
             Self::RanksMoved => {
                 f.write_str("some ranks moved between CPUs: all their phases are under the first CPU")
             }

@@ -156,6 +156,15 @@ fn a_folder_of_files_is_one_recording() {
     assert_eq!(rows, [(2, 3, us(0), us(8)), (10, 3, us(25), us(9))]);
     let manifest = &found.recording.manifest;
     assert_eq!((manifest.zero_unix_ns, manifest.host_of(10)), (Some(50_000), Some("b")));
+    // No other file of ranks 0 to 10 is there.
+    assert!(
+        manifest.warnings.contains(&Warning::RankFilesMissing { ranks: 9, rank: 0 }),
+        "{:?}",
+        manifest.warnings
+    );
+    write("vpsum.0", "# quell vpsum 1\n# rank: 0 of 12\n3 8 50\n");
+    let warnings = formats::import_all(dir.path()).unwrap().recording.manifest.warnings;
+    assert!(warnings.contains(&Warning::RankFilesMissing { ranks: 9, rank: 1 }), "{warnings:?}");
     write("again.2", "0 1 1\n");
     assert!(error().contains("vpsum.2: it is of rank 2, as another file"), "{}", error());
     write("again.2", "1 2\n");

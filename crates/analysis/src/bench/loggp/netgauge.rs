@@ -1,9 +1,10 @@
 //! Converts netgauge's LogGP file (`netgauge -x loggp -o FILE`; spcl/netgauge f3ef494, ptrn_loggp.c) to a network for `--net`: one row per
 //! message size with times in us, `size n PRTT(1,0,s) PRTT(n,0,s) PRTT(n,d,s) L o_s o_r g G lsqu`.
 //!
-//! Where netgauge detects a protocol change, it writes a second row of the same size, with g and G of the sizes before. Its L is half a
-//! round trip of the smallest message, including both overheads; that of [`super`] excludes them. It does not measure S: here S
-//! is the size of the first protocol change, or if there is none, the largest measured size. It does not separate O from G.
+//! Where netgauge detects a protocol change, it writes a second row of the same size, the first with g and G of the protocol before.
+//! By then it has measured [`LATER`] sizes of the new protocol. Its L is half a round trip of the smallest message, including both
+//! overheads; that of [`super`] excludes them. It does not measure S: here S is the size of the first protocol change, or if there
+//! is none, the largest measured size. It does not separate O from G.
 
 use quell_recording::one_line;
 use quell_sim::loggops::{Network, PerByte, SizeRange};
@@ -12,6 +13,9 @@ use super::preset::Preset;
 
 /// The beginning of such a file, after `#`.
 pub const HEADER: &str = "size n PRTT(1,0,s)";
+/// Number of sizes of a new protocol, with that of the doubled row, when netgauge detects it. It looks `x`, five, sizes back: only the fit
+/// with the first of them has to be twice as bad, so that is new, though it prints it as the last of the old protocol.
+const LATER: usize = 5;
 /// Maximum number of ranges, as in [`Preset::from_toml`].
 const MOST_RANGES: usize = 1_024;
 /// Maximum time of a message: a day, in us.
@@ -107,11 +111,15 @@ struct Segment {
     gap: (f64, f64),
 }
 
-/// Splits rows into protocols. A second row of the same size ends a protocol, with the fit for the sizes before.
+/// Splits rows into protocols. A second row of the same size shows that a protocol ended [`LATER`] sizes before, and has its fit.
 fn segments(rows: &[Row]) -> Vec<Segment> {
     let mut all: Vec<Segment> = Vec::new();
     let mut from = 1;
+    let mut sizes: Vec<u64> = Vec::new();
     for (at, row) in rows.iter().enumerate() {
+        if sizes.last() != Some(&row.bytes) {
+            sizes.push(row.bytes);
+        }
         let next = rows.get(at + 1);
         let ends = next.is_none_or(|next| next.bytes == row.bytes);
         if !ends {
@@ -120,8 +128,8 @@ fn segments(rows: &[Row]) -> Vec<Segment> {
         // If the fit at the end of a protocol failed, that of the row before is used.
         let earlier = rows[..=at].iter().rev().take_while(|earlier| earlier.bytes >= from);
         let Some(gap) = earlier.filter_map(|row| row.gap).next() else { continue };
-        let changed = next.is_some() && at > 0;
-        let to = if changed { rows[at - 1].bytes.max(from) } else { row.bytes.max(from) };
+        let last = if next.is_some() { sizes.len().saturating_sub(LATER + 1) } else { sizes.len() - 1 };
+        let to = sizes[last].max(from);
         all.push(Segment { from, to, gap });
         from = to + 1;
     }
@@ -161,22 +169,32 @@ mod tests {
     use super::*;
 
     const FILE: &str = "# size n PRTT(1,0,s) PRTT(n,0,s) PRTT(n,PRTT(1,0,s),s) L o_s o_r g G lsqu(g,G)\n\
-        1 10 4.0 13.0 45.0 2.0 0.4 0.6 -nan -nan -nan\n\
-        1025 10 4.4 13.6 46.0 2.0 0.4 0.6 1.0 0.0002 nan\n\
-        2049 10 4.8 14.2 47.0 2.0 0.5 0.7 1.0 0.0002 0.001\n\
-        3073 10 9.0 30.0 99.0 2.0 0.5 0.7 1.0 0.0003 0.1\n\
-        3073 10 9.0 30.0 99.0 2.0 0.5 0.7 2.5 0.0001 0.1\n\
-        4097 10 9.2 31.0 99.0 2.0 0.5 0.7 2.5 0.0001 0.1\n";
+        1 10 4.0002 32.329338 48.0024 2 0.4 0.6 -nan -nan -nan\n\
+        1025 10 4.205 35.661299 50.46 2 0.4 0.6 3.147343 0.000339 -nan\n\
+        2049 10 4.4098 38.286091 52.9176 2 0.4 0.6 3.160477 0.000301 0.032078\n\
+        3073 10 4.6146 41.924463 55.3752 2 0.4 0.6 3.148412 0.000319 0.032539\n\
+        4097 10 4.8194 41.784905 57.8328 2 0.4 0.6 3.217767 0.000251 0.129261\n\
+        5121 10 5.0242 45.80311 60.2904 2 0.4 0.6 3.212396 0.000255 0.112365\n\
+        6145 10 5.229 38.203256 62.748 2 0.4 0.6 3.411575 0.000138 0.378475\n\
+        7169 10 14.4338 152.966725 173.2056 2 0.4 0.6 1.579013 0.001033 3.44411\n\
+        8193 10 14.6386 160.174253 175.6632 2 0.4 0.6 0.624819 0.001432 3.675484\n\
+        9217 10 14.8434 159.042925 178.1208 2 0.4 0.6 0.304619 0.001549 3.495245\n\
+        10241 10 15.0482 163.811725 180.5784 2 0.4 0.6 0.255334 0.001565 3.296849\n\
+        11265 10 15.253 157.352624 183.036 2 0.4 0.6 3.411575 0.000138 0.378475\n\
+        11265 10 15.253 157.352624 183.036 2 0.4 0.6 16.734114 -0.000062 0.366538\n\
+        12289 10 15.4578 163.243946 185.4936 2 0.4 0.6 15.919508 0.000026 0.341861\n\
+        13313 10 15.6626 162.888987 187.9512 2 0.4 0.6 15.796656 0.000039 0.297762\n";
 
+    /// What netgauge's steps make of seven sizes of a protocol, and then others. It detects them at 11265 bytes.
     #[test]
     fn a_change_of_protocol_makes_two_ranges_and_s() {
         let (preset, known) = read(FILE, "a\u{1b}").unwrap();
         let net = preset.net;
-        assert_eq!((net.latency, net.overhead, net.gap, net.eager_limit), (1_000, 500, 1_000, 2_049));
-        assert!((net.gap_per_byte.as_nanos() - 0.1).abs() < 1e-9, "{net:?}");
+        assert_eq!((net.latency, net.overhead, net.gap, net.eager_limit), (1_000, 500, 3_412, 6_145));
+        assert!((net.gap_per_byte.as_nanos() - 0.039).abs() < 1e-9, "{net:?}");
         let ranges: Vec<_> =
             preset.ranges.iter().map(|r| (r.from_bytes, r.to_bytes, r.network.gap)).collect();
-        assert_eq!(ranges, [(1, 2_049, 1_000), (2_050, 4_097, 2_500)]);
+        assert_eq!(ranges, [(1, 6_145, 3_412), (6_146, 13_313, 15_797)]);
         assert!(known[0].contains("where the protocol first changed") && !preset.source.contains('\u{1b}'));
         assert_eq!(Preset::from_toml(&preset.to_toml().unwrap()).unwrap(), preset);
     }

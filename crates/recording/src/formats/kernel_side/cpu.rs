@@ -1,7 +1,9 @@
 //! Converts the events of one CPU to intervals.
 
+use std::collections::HashSet;
+
 use super::{Key, What};
-use crate::{Detour, HistogramKind, Interval, Nanos, Quantum, Source};
+use crate::{Detour, HistogramKind, Interval, Nanos, Quantum, Source, SourceKind, SourceLevel};
 
 /// Maximum depth of nested interrupts: they nest only a few deep, and a trace with more begins than ends must not grow a list of them.
 const DEEPEST: usize = 32;
@@ -25,6 +27,19 @@ struct Task {
     nested: u64,
 }
 
+fn interval(start: u64, duration: u64, net: u64, source: Source, pid: u32) -> Interval {
+    Interval {
+        start: Nanos::from_nanos(start),
+        duration: Nanos::from_nanos(duration),
+        net: Nanos::from_nanos(net),
+        source,
+        pid,
+        victim: 0,
+        detail: None,
+        cause: None,
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct OneCpu {
     first: u64,
@@ -32,6 +47,8 @@ pub(super) struct OneCpu {
     open: Vec<Open>,
     task: Option<Task>,
     pub intervals: Vec<Interval>,
+    /// Intervals that the osnoise tracer reports.
+    osnoise: Vec<Interval>,
     pub gaps: Vec<Detour>,
     /// Start, length and noise of each period.
     pub periods: Vec<(u64, u64, u64)>,
@@ -48,6 +65,7 @@ impl OneCpu {
             open: Vec::new(),
             task: None,
             intervals: Vec::new(),
+            osnoise: Vec::new(),
             gaps: Vec::new(),
             periods: Vec::new(),
             late: Vec::new(),
@@ -115,16 +133,7 @@ impl OneCpu {
     }
 
     fn put(&mut self, start: u64, duration: u64, net: u64, source: Source, pid: u32) {
-        self.intervals.push(Interval {
-            start: Nanos::from_nanos(start),
-            duration: Nanos::from_nanos(duration),
-            net: Nanos::from_nanos(net),
-            source,
-            pid,
-            victim: 0,
-            detail: None,
-            cause: None,
-        });
+        self.intervals.push(interval(start, duration, net, source, pid));
     }
 
     /// Adds nested time to the surrounding interval.
@@ -174,8 +183,23 @@ impl OneCpu {
         self.begins(now, start)?;
         let duration = net.max(now.saturating_sub(start));
         start.checked_add(duration).ok_or("an interval ends beyond all time")?;
-        self.put(start, duration, net, source, pid);
+        self.osnoise.push(interval(start, duration, net, source, pid));
         Ok(())
+    }
+
+    /// Counts everything once: what the osnoise tracer reports, other events of the same time have too. They also have its thread.
+    pub fn prefer_osnoise(&mut self) {
+        let Some(first) = self.osnoise.iter().map(|one| one.start).min() else { return };
+        let Some(last) = self.osnoise.iter().map(Interval::end).max() else { return };
+        let level = |one: &Interval| one.source.kind().level();
+        let levels: HashSet<SourceLevel> = self.osnoise.iter().map(level).collect();
+        let again = |raw: &Interval| (first..=last).contains(&raw.start) && levels.contains(&level(raw));
+        let tracer = |raw: &Interval| {
+            let name = raw.source.name().filter(|_| raw.source.kind() == SourceKind::Task);
+            name.is_some_and(|name| name.starts_with("osnoise/") || name.starts_with("timerlat"))
+        };
+        self.intervals.retain(|raw| !again(raw) && !tracer(raw));
+        self.intervals.append(&mut self.osnoise);
     }
 
     pub fn take_intervals(&mut self, zero: u64) -> Vec<Interval> {

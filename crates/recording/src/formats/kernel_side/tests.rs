@@ -75,6 +75,26 @@ fn an_interrupt_within_another_is_taken_off_the_outer_one() {
 }
 
 #[test]
+fn what_osnoise_reports_is_not_counted_again() {
+    let found = recorded(vec![
+        (900, irq(5)), // before the tracer
+        (905, What::Exit(Key::Irq(5))),
+        (1_000, What::Switch { pid: 70, comm: "osnoise/0".into() }),
+        (1_010, tick()),
+        (1_013, What::Exit(Key::Vector(236))),
+        (1_014, What::Ended { source: Source::Tick, pid: 0, start: 1_010, net: 3 }),
+        (1_020, softirq(1)), // the tracer reports no softirq
+        (1_027, What::Exit(Key::Softirq(1))),
+        (1_030, irq(5)),
+        (1_034, What::Exit(Key::Irq(5))),
+        (1_035, What::Ended { source: Source::Irq("eth0".into()), pid: 0, start: 1_030, net: 4 }),
+        (1_200, What::Switch { pid: 0, comm: "swapper".into() }),
+    ]);
+    assert_eq!(times(&found), [(0, 5, 5), (110, 4, 3), (120, 7, 7), (130, 5, 4)]);
+    assert_eq!(found.manifest.warnings, []);
+}
+
+#[test]
 fn no_more_than_32_interrupts_are_open_at_a_time() {
     let begins = |count: u32| (0..count).map(|at| (u64::from(at), irq(at)));
     let ends = |from: u32, to: u32| (from..to).rev().map(|at| (100, What::Exit(Key::Irq(at))));
