@@ -32,7 +32,9 @@ SAMPLES = {
 # An input that takes longer fails, in seconds of wall time: many times what the slowest seed takes, as CPUs are shared.
 TIMEOUT = 20
 # The OTF2 library does not free what it has of an archive that it cannot open, and bears that it gets no memory.
-OPTIONS = {"otf2": ":detect_leaks=0:allocator_may_return_null=1"}
+SANITIZER = {"otf2": ":detect_leaks=0:allocator_may_return_null=1"}
+# It also asks for as much memory as a file claims to need, up to 8 GB, and touches as much as the file holds.
+LIBFUZZER = {"otf2": ["-malloc_limit_mb=65536"]}
 
 
 @dataclass
@@ -57,6 +59,7 @@ def command(target: str, binary: Path, seconds: int, timeout: int) -> list[str]:
     inputs += [str(HERE / sample) for sample in SAMPLES.get(target, [])]
     options = [f"-max_total_time={seconds}", f"-timeout={timeout}", "-rss_limit_mb=4096", "-print_final_stats=1"]
     options += [f"-artifact_prefix={failed}/{target}-"]
+    options += LIBFUZZER.get(target, [])
     options += [f"-dict={dictionary}"] if dictionary.exists() else []
     return [str(binary), *inputs, *options]
 
@@ -64,7 +67,7 @@ def command(target: str, binary: Path, seconds: int, timeout: int) -> list[str]:
 def environment(target: str) -> dict[str, str]:
     """The environment of a target."""
     # Each input is a short life: a large quarantine only costs time.
-    sanitizer = "detect_odr_violation=0:quarantine_size_mb=16" + OPTIONS.get(target, "")
+    sanitizer = "detect_odr_violation=0:quarantine_size_mb=16" + SANITIZER.get(target, "")
     # Targets that read files make them in memory.
     return dict(os.environ, TMPDIR="/dev/shm", ASAN_OPTIONS=sanitizer)  # noqa: S108
 
