@@ -63,6 +63,8 @@ pub struct Plan {
     pub merged: u64,
     /// Number of detours that are too short to be injected.
     pub dropped: u64,
+    /// Number of injected detours that are cut, because the context injects none that is as long.
+    pub cut: u64,
     /// Share of the detours that are injected, in percent.
     pub detours_percent: f64,
     /// Share of their time, in percent.

@@ -267,7 +267,11 @@ impl Thread {
             return;
         }
         let wanted = due.saturating_sub(self.ahead_ns);
-        let end = burn_until(now, now.saturating_add(wanted));
+        // After long work it may be more than one burn; how much, the check of the track at its loading bounds.
+        let (mut end, until) = (now, now.saturating_add(wanted));
+        while end < until {
+            end = burn_until(end, until);
+        }
         let took = end.wrapping_sub(now);
         // The clock's granularity makes each burn slightly too long, and the next one is shortened for it. An interruption of the burn
         // itself is other noise and is not compensated, hence the limit.

@@ -33,7 +33,7 @@ impl ScheduleError {
             Self::Table => "a table in it points outside",
             Self::ProgressClockView => "the times of a trace in it do not increase",
             Self::Starves => {
-                "its noise comes too often, lasts too long or takes too much for timers and signals"
+                "its noise comes too often, lasts too long or takes too much for a program to go on"
             }
         }
     }

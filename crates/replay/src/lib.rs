@@ -21,7 +21,7 @@ pub mod timer;
 mod track;
 
 pub use launched::Launched;
-pub use track::{Ahead, ProgressClockView};
+pub use track::{Ahead, LEAST_APART_NS, LEAST_USEFUL, LONGEST_DETOUR_NS, ProgressClockView};
 
 #[cfg(all(any(feature = "boundary", feature = "timer"), not(test)))]
 #[panic_handler]

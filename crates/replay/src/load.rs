@@ -79,7 +79,9 @@ fn open(path: &CStr, context: Context) -> Result<Option<Loaded>, &'static str> {
     if head.context != context {
         return Err("it is for another context");
     }
-    let rank = Launched::here().map(|found| u64::from(found.rank));
+    let launched = Launched::here();
+    let rank = launched.map(|found| u64::from(found.rank));
+    let ranks = launched.and_then(|found| found.size).map_or(0, u64::from);
     if head.ranked_only && rank.is_none() {
         return Ok(None);
     }
@@ -91,9 +93,11 @@ fn open(path: &CStr, context: Context) -> Result<Option<Loaded>, &'static str> {
     let words = memory(entry.words())?;
     file.read(words, entry.first)?;
     let track = entry.read(words).map_err(ScheduleError::reason)?;
-    if context == Context::Timer {
-        track.bearable().map_err(ScheduleError::reason)?;
-    }
+    let bearable = match context {
+        Context::Timer => track.bearable(),
+        Context::Boundary | Context::Process => track.ends(spin::LONGEST_BURN_NS),
+    };
+    bearable.map_err(ScheduleError::reason)?;
     let since = spin::wall_ns().saturating_sub(head.epoch_ns);
     let epoch_ns = spin::now_ns().wrapping_sub(since);
     let report = Report::over(report_words(head.events));
@@ -109,6 +113,7 @@ fn open(path: &CStr, context: Context) -> Result<Option<Loaded>, &'static str> {
         (Field::Name0, name0),
         (Field::Name1, name1),
         (Field::BlockPhases, head.block_phases),
+        (Field::Ranks, ranks),
     ];
     facts.iter().for_each(|&(field, value)| report.set(field, value));
     report.export_as_injected_ns(if context == Context::Boundary { Field::AskedNs } else { Field::TookNs });

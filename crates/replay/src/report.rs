@@ -69,6 +69,8 @@ pub enum Field {
     Name1,
     /// Number of phases in a block of an interleaved run, whose blocks are then the events; 0 if noise is injected all the time.
     BlockPhases,
+    /// Number of ranks that the launcher started; 0 if it gave none.
+    Ranks,
 }
 
 /// Index of the histogram: bucket `n` counts burns that took 2ⁿ⁻¹ to 2ⁿ ns too long, bucket 0 those that did not.

@@ -22,8 +22,12 @@ pub struct ProgressClockView<'a> {
     useful_starts: &'a [u64],
 }
 
-const LEAST_APART_NS: u64 = 20_000;
-const LONGEST_DETOUR_NS: u64 = 10_000_000_000;
+/// Minimum mean time from one detour to the next, if each is a signal.
+pub const LEAST_APART_NS: u64 = 20_000;
+/// The longest detour, if each is a signal.
+pub const LONGEST_DETOUR_NS: u64 = 10_000_000_000;
+/// The part of the time that signals leave to the program, as a divisor.
+pub const LEAST_USEFUL: u64 = 20;
 
 /// The next detour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,13 +88,22 @@ impl<'a> ProgressClockView<'a> {
     pub fn bearable(&self) -> Result<(), ScheduleError> {
         let count = self.detours();
         let apart = self.period.get().checked_div(count as u64).unwrap_or(u64::MAX);
-        let lasts = |detour: usize| (1..=LONGEST_DETOUR_NS).contains(&self.length_of(detour));
-        let gets_on = self.useful.get() >= self.period.get() / 20;
-        if apart >= LEAST_APART_NS && gets_on && (0..count).all(lasts) {
-            Ok(())
+        let lasts = (0..count).all(|detour| self.length_of(detour) > 0);
+        if apart >= LEAST_APART_NS && lasts {
+            self.ends(LONGEST_DETOUR_NS)
         } else {
             Err(ScheduleError::Starves)
         }
+    }
+
+    /// Whether what is due after some work ends: no detour is longer than `longest_ns`, and 5 % of the time is useful.
+    ///
+    /// # Errors
+    /// [`ScheduleError::Starves`].
+    pub fn ends(&self, longest_ns: u64) -> Result<(), ScheduleError> {
+        let gets_on = self.useful.get() >= self.period.get() / LEAST_USEFUL;
+        let short = (0..self.detours()).all(|detour| self.length_of(detour) <= longest_ns);
+        if gets_on && short { Ok(()) } else { Err(ScheduleError::Starves) }
     }
 
     /// W(t): the useful time in the first `t` ns.

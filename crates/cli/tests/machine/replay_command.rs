@@ -22,7 +22,7 @@ fn what_would_do_nothing_is_refused() {
     beat(folder, "noise", "1ms", "50us");
     fs_err::create_dir(folder.join("full")).unwrap();
     fs_err::write(folder.join("full/file"), "").unwrap();
-    let cases: [&[&str]; 19] = [
+    let cases: [&[&str]; 20] = [
         &[],
         &["--ranks", "4", "--", "true"],
         &["--quantum", "4ms", "--", "true"],
@@ -37,6 +37,7 @@ fn what_would_do_nothing_is_refused() {
         &["--emulate", "--quantum", "1h"],
         &["--validate", "--context", "boundary"],
         &["--validate", "--baseline", "2"],
+        &["--validate", "--overhead", "1us", "--duration", "100us"],
         &["-o", "full", "--", "true"],
         &["--interleave", "--context", "timer", "--", "true"],
         &["--interleave", "--baseline", "2", "--", "true"],
@@ -55,6 +56,19 @@ fn what_would_do_nothing_is_refused() {
     let output = run(folder, &args);
     let printed = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.code() == Some(1) && printed.contains("--scale"), "{printed}");
+}
+
+/// The last ranks of a launch are missed too: each process reports how many the launcher started.
+#[test]
+fn ranks_that_do_not_report_are_counted() {
+    let _machine = machine();
+    let dir = tempfile::tempdir().unwrap();
+    beat(dir.path(), "noise", "10ms", "100us");
+    let launch = "for rank in 0 1; do OMPI_COMM_WORLD_RANK=$rank OMPI_COMM_WORLD_SIZE=4 /bin/true; done";
+    let args = ["replay", "noise.toml", "--context", "timer", "--overhead", "1us", "--", "sh", "-c", launch];
+    let output = run(dir.path(), &args);
+    let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(printed.contains("2 of 4 ranks did not report"), "{printed}");
 }
 
 #[test]

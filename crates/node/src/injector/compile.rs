@@ -1,6 +1,16 @@
 //! Turns traces into detours that can be injected, and counts what is lost on the way.
 
+use std::time::Duration;
+
 use quell_recording::{Cpu, Nanos, Span, Trace};
+use quell_replay::schedule::Context;
+use quell_replay::spin::LONGEST_BURN_NS;
+use quell_replay::{LEAST_APART_NS, LEAST_USEFUL, LONGEST_DETOUR_NS};
+
+/// The longest burn at real-time priority.
+pub(super) const LONGEST_BURN: Duration = Duration::from_secs(1);
+/// The maximum share of a CPU's time that is burned at real-time priority.
+pub(super) const MOST_SHARE: f64 = 0.9;
 
 /// The limits of a context, and the factor by which noise is scaled.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -11,11 +21,38 @@ pub struct Limits {
     pub overhead_ns: u64,
     /// The minimum time between two detours for the second to be injected on its own.
     pub smallest_gap_ns: u64,
+    /// Longer detours are cut to this.
+    pub longest_ns: u64,
+    /// The minimum mean time from one detour to the next.
+    pub apart_ns: u64,
+    /// The maximum share of the time that is injected.
+    pub most_share: f64,
 }
 
 impl Limits {
     /// A context without limits.
-    pub const NONE: Self = Self { scale: 1.0, overhead_ns: 0, smallest_gap_ns: 0 };
+    pub const NONE: Self = Self {
+        scale: 1.0,
+        overhead_ns: 0,
+        smallest_gap_ns: 0,
+        longest_ns: u64::MAX,
+        apart_ns: 0,
+        most_share: 1.0,
+    };
+
+    /// What the injectors of a context refuse, or would cut, whatever it costs.
+    pub fn from_context(context: Context) -> Self {
+        let most_share = 1.0 - 1.0 / LEAST_USEFUL as f64;
+        match context {
+            Context::Boundary => Self { longest_ns: LONGEST_BURN_NS, most_share, ..Self::NONE },
+            Context::Timer => {
+                Self { longest_ns: LONGEST_DETOUR_NS, apart_ns: LEAST_APART_NS, most_share, ..Self::NONE }
+            }
+            Context::Process => {
+                Self { longest_ns: LONGEST_BURN.as_nanos() as u64, most_share: MOST_SHARE, ..Self::NONE }
+            }
+        }
+    }
 }
 
 /// The noise of one CPU, counted from the beginning of its node's trace.
@@ -47,6 +84,8 @@ pub struct Coverage {
     pub merged: u64,
     /// Those too short to be injected.
     pub dropped: u64,
+    /// Injected ones that were cut, because the context injects none that is as long.
+    pub cut: u64,
     /// Time of all detours, in ns, before scaling.
     pub noise_ns: u64,
     /// Time of those that are injected, in ns, before scaling.
@@ -92,10 +131,25 @@ pub enum CompileError {
         /// The CPU.
         cpu: Cpu,
     },
+    /// More of the time is noise than the context injects.
+    #[error(
+        "{name}: the noise of CPU {cpu} takes {percent:.1} % of the time, and this context injects {most:.0} % at most; use \
+         another recording"
+    )]
+    TooMuch {
+        /// The node's noise.
+        name: String,
+        /// The CPU.
+        cpu: Cpu,
+        /// Noise, as a percentage of the time.
+        percent: f64,
+        /// The context's limit, as a percentage.
+        most: f64,
+    },
     /// Detours are so frequent that the program would starve.
     #[error(
         "{name}: a detour every {period} on CPU {cpu} is too often for this context, in which each costs \
-         {overhead}: with a period below three times that, the program starves. Scale the noise with --scale {scale}, or use --context boundary"
+         {overhead}: with a period below {least}, the program starves. Scale the noise with --scale {scale}, or use --context boundary"
     )]
     TooOften {
         /// The node's noise.
@@ -106,6 +160,8 @@ pub enum CompileError {
         period: Nanos,
         /// Injection overhead per detour.
         overhead: Nanos,
+        /// The shortest period that the context injects.
+        least: Nanos,
         /// A scale that would work.
         scale: u64,
     },
@@ -266,9 +322,14 @@ impl Injected<'_> {
             self.coverage.dropped += detour.count;
             return;
         }
+        let length = detour.length.min(self.limits.longest_ns);
+        let is_cut = length < detour.length;
+        let share = length as f64 / detour.length as f64;
         self.coverage.kept += detour.count;
-        self.coverage.kept_ns += detour.noise_ns;
-        self.detours.push((detour.start, detour.length));
+        self.coverage.cut += u64::from(is_cut);
+        self.coverage.kept_ns +=
+            if is_cut { (detour.noise_ns as f64 * share) as u64 } else { detour.noise_ns };
+        self.detours.push((detour.start, length));
     }
 }
 
@@ -278,13 +339,22 @@ fn check(name: &str, noise: &CpuNoise, limits: Limits) -> Result<(), CompileErro
     if noise.noise_ns() >= noise.period_ns {
         return Err(CompileError::AllNoise { name, cpu });
     }
+    let share = noise.noise_ns() as f64 / noise.period_ns as f64;
+    if share > limits.most_share {
+        return Err(CompileError::TooMuch {
+            name,
+            cpu,
+            percent: 100.0 * share,
+            most: 100.0 * limits.most_share,
+        });
+    }
     let Some(period) = noise.period_ns.checked_div(noise.detours.len() as u64) else { return Ok(()) };
     // With less than three overheads per period, injection alone would take more than a third of the CPU.
-    let least = 3 * limits.overhead_ns;
+    let least = (3 * limits.overhead_ns).max(limits.apart_ns);
     if period < least {
         let scale = (limits.scale * least as f64 / period as f64).ceil() as u64;
-        let (period, overhead) = (Nanos::from_nanos(period), Nanos::from_nanos(limits.overhead_ns));
-        return Err(CompileError::TooOften { name, cpu, period, overhead, scale });
+        let [period, overhead, least] = [period, limits.overhead_ns, least].map(Nanos::from_nanos);
+        return Err(CompileError::TooOften { name, cpu, period, overhead, least, scale });
     }
     Ok(())
 }
@@ -322,17 +392,28 @@ mod tests {
 
     #[test]
     fn short_gaps_vanish_and_short_detours_are_dropped() {
-        let limits = Limits { scale: 1.0, overhead_ns: 10, smallest_gap_ns: 20 };
+        let limits = Limits { overhead_ns: 10, smallest_gap_ns: 20, ..Limits::NONE };
         // Two that are long enough once merged, one too short, one long enough.
         let found = compiled(trace(&[(100, 6), (115, 6), (400, 9), (800, 10)], 1000), limits);
         assert_eq!(found.groups[0][0].detours, [(100, 12), (800, 10)]);
-        let expected = Coverage { detours: 4, kept: 3, merged: 1, dropped: 1, noise_ns: 31, kept_ns: 22 };
+        let expected =
+            Coverage { detours: 4, kept: 3, merged: 1, dropped: 1, cut: 0, noise_ns: 31, kept_ns: 22 };
+        assert_eq!(found.coverage, expected);
+    }
+
+    #[test]
+    fn long_ones_are_cut() {
+        let limits = Limits { longest_ns: 60, ..Limits::NONE };
+        let found = compiled(trace(&[(100, 60), (300, 120)], 1000), limits);
+        assert_eq!(found.groups[0][0].detours, [(100, 60), (300, 60)]);
+        let expected =
+            Coverage { detours: 2, kept: 2, cut: 1, noise_ns: 180, kept_ns: 120, ..Coverage::default() };
         assert_eq!(found.coverage, expected);
     }
 
     #[test]
     fn a_factor_makes_short_ones_long_enough() {
-        let limits = Limits { scale: 1.0, overhead_ns: 14_000, smallest_gap_ns: 5_000 };
+        let limits = Limits { overhead_ns: 14_000, smallest_gap_ns: 5_000, ..Limits::NONE };
         let noise = [trace(&[(1_000_000, 5_000), (3_000_000, 1_000), (5_000_000, 20_000)], 10_000_000)];
         let nodes: [(&str, &[Trace]); 1] = [("node", &noise)];
         assert_eq!(smallest_scale(&nodes, limits, 0.6), Ok(3));
@@ -346,9 +427,13 @@ mod tests {
     fn what_starves_a_program_is_refused() {
         let often: Vec<(u64, u64)> = (0..100).map(|i| (i * 10_000, 6_000)).collect();
         let noise = [trace(&often, 1_000_000)];
-        let limits = Limits { scale: 1.0, overhead_ns: 5_000, smallest_gap_ns: 1_000 };
+        let limits = Limits { overhead_ns: 5_000, smallest_gap_ns: 1_000, ..Limits::NONE };
         let error = compile(&[("node", &noise)], limits).unwrap_err();
         assert!(error.to_string().contains("--scale 2,"), "{error}");
+        let error = compile(&[("node", &noise)], Limits { apart_ns: 20_000, ..Limits::NONE }).unwrap_err();
+        assert!(error.to_string().contains("below 20us"), "{error}");
+        let error = compile(&[("node", &noise)], Limits { most_share: 0.5, ..Limits::NONE }).unwrap_err();
+        assert!(error.to_string().contains("60.0 % of the time, and this context injects 50 %"), "{error}");
         let all = [trace(&[(0, 1000)], 1000)];
         assert!(matches!(compile(&[("node", &all)], Limits::NONE), Err(CompileError::AllNoise { .. })));
         assert!(matches!(compile(&[("node", &[])], Limits::NONE), Err(CompileError::Apart(_))));

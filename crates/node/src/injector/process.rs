@@ -16,7 +16,7 @@ use quell_replay::schedule::{Context, RankAssignment, Schedule, ScheduleError, S
 use quell_replay::spin::{burn_until, now_ns, wall_ns};
 use quell_replay::{Ahead, ProgressClockView};
 
-use super::compile::CpuNoise;
+use super::compile::{CpuNoise, LONGEST_BURN, MOST_SHARE};
 use super::median::median_high;
 use super::reports::ProcessReport;
 use super::schedule::{self, Order};
@@ -24,8 +24,6 @@ use crate::{machine, realtime};
 
 /// Below the kernel's own threads at 99, which keep the machine alive.
 const PRIORITY: u8 = 50;
-/// Longer burns are cut to this length.
-const LONGEST_BURN: Duration = Duration::from_secs(1);
 /// A thread that has not reported for this long is considered stuck.
 const TIMEOUT: Duration = Duration::from_secs(3);
 /// The minimum pause between two burns.
@@ -137,7 +135,7 @@ impl Disturbers {
             let track = track(&schedule, words, seat).map_err(ProcessError::Schedule)?;
             let percent =
                 100.0 * track.noise_in(0, track.period().get()) as f64 / track.period().get() as f64;
-            if percent > 90.0 {
+            if percent > 100.0 * MOST_SHARE {
                 let cpu = schedule.entry(seat.track).map_or(0, |entry| entry.cpu);
                 return Err(ProcessError::TooMuch { cpu, percent });
             }
@@ -198,10 +196,18 @@ impl Disturbers {
             realtime::block_signals();
             // On another CPU it would still be scheduled, only later.
             let _ = machine::pin(&[alone]);
+            let (mut looked_ns, mut running_ns) = (now_ns(), now_ns());
             while !stop.load(Ordering::SeqCst) {
+                // Where quell itself was stopped, no thread could report.
+                let now = now_ns();
+                if Duration::from_nanos(now.saturating_sub(looked_ns)) > TIMEOUT / 2 {
+                    running_ns = now;
+                }
+                looked_ns = now;
                 let threads = watched.lock().unwrap_or_else(PoisonError::into_inner).clone();
                 for shared in threads.iter().filter(|shared| !shared.over.load(Ordering::SeqCst)) {
-                    let unseen = now_ns().saturating_sub(shared.seen_ns.load(Ordering::SeqCst));
+                    let seen_ns = shared.seen_ns.load(Ordering::SeqCst).max(running_ns);
+                    let unseen = now_ns().saturating_sub(seen_ns);
                     if Duration::from_nanos(unseen) > TIMEOUT {
                         realtime::demote(shared.thread.load(Ordering::SeqCst));
                     }

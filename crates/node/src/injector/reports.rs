@@ -1,10 +1,12 @@
 //! The reports that processes write about the noise injected into them.
 
+use std::io::Read as _;
 use std::path::Path;
 
 use fs_err as fs;
 use quell_replay::load::REPORT_NAME;
 use quell_replay::report::{BUCKETS, EVENT, Field, HISTOGRAM, MAGIC, VERSION, WORDS};
+use quell_replay::schedule::MOST_EVENTS;
 
 /// A detour as it was injected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,12 +84,24 @@ pub fn read(folder: &Path) -> std::io::Result<Vec<ProcessReport>> {
         let path = entry?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let Some(host) = name.strip_prefix(REPORT_NAME).and_then(host) else { continue };
-        let bytes = fs::read(&path)?;
-        let words = bytes.as_chunks::<8>().0.iter().map(|&word| u64::from_le_bytes(word)).collect();
-        reports.extend(ProcessReport::from_words(host, words));
+        reports.extend(ProcessReport::from_words(host, words(&path)?));
     }
     reports.sort_by_key(|report| (report.get(Field::Rank), report.host.clone(), report.get(Field::Pid)));
     Ok(reports)
+}
+
+/// The words of a report up to its last event: the file has room for many more, which a large job should not read.
+fn words(path: &Path) -> std::io::Result<Vec<u64>> {
+    let mut bytes = Vec::new();
+    let file = fs::File::open(path)?;
+    let mut read = |words: usize| {
+        (&file).take(8 * words as u64).read_to_end(&mut bytes)?;
+        let words = bytes.as_chunks::<8>().0.iter();
+        std::io::Result::Ok(words.map(|&word| u64::from_le_bytes(word)).collect::<Vec<u64>>())
+    };
+    let head = read(WORDS)?;
+    let events = head.get(Field::Events as usize).map_or(0, |&events| usize::try_from(events).unwrap_or(0));
+    read(EVENT.saturating_mul(events.min(MOST_EVENTS as usize)))
 }
 
 #[cfg(test)]

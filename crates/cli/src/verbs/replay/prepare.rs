@@ -57,7 +57,7 @@ pub fn prepare(
     let nodes: Vec<(&str, &[Trace])> =
         noise.iter().map(|node| (node.name.as_str(), node.traces.as_slice())).collect();
     let Cost { overhead_ns, early_ns, smallest_gap_ns } = cost(mean_period(&noise, args.scale))?;
-    let limits = Limits { scale: 1.0, overhead_ns, smallest_gap_ns };
+    let limits = Limits { overhead_ns, smallest_gap_ns, ..Limits::from_context(context) };
     let scale = match args.scale {
         ScaleText::By(scale) => scale,
         ScaleText::Auto => smallest_scale(&nodes, limits, args.coverage.0 / 100.0)? as f64,
@@ -83,7 +83,7 @@ pub fn prepare(
     };
     let plan = plan(args, &order, &compiled, scale, &noise);
     let warnings = noise.iter().flat_map(NodeNoise::warnings).collect();
-    report(&plan, printer);
+    report(&plan, context, printer);
     let traces = noise.into_iter().next().map(|node| node.traces).unwrap_or_default();
     Ok(Prepared { context, compiled, traces, order, plan, warnings })
 }
@@ -157,6 +157,7 @@ fn plan(args: &Replay, order: &Order, compiled: &Compiled, scale: f64, noise: &[
         kept: coverage.kept,
         merged: coverage.merged,
         dropped: coverage.dropped,
+        cut: coverage.cut,
         detours_percent: 100.0 * coverage.detours_share(),
         time_percent: 100.0 * coverage.time_share(),
     }
@@ -180,7 +181,7 @@ pub fn from_name(name: ContextName) -> Context {
     }
 }
 
-fn report(plan: &Plan, printer: Printer) {
+fn report(plan: &Plan, context: Context, printer: Printer) {
     for noise in &plan.noise {
         printer.status(&format!(
             "{}: {:.3} % noise on {}, {} long",
@@ -210,6 +211,14 @@ fn report(plan: &Plan, printer: Printer) {
         printer.status(&format!(
             "{} follow the previous one immediately, {} are too short and left out",
             plan.merged, plan.dropped
+        ));
+    }
+    if plan.cut > 0 {
+        printer.status(&format!(
+            "{} are longer than {} injects, {} at most, and are cut",
+            plan.cut,
+            plan.context,
+            Nanos::from_nanos(Limits::from_context(context).longest_ns)
         ));
     }
 }

@@ -1,5 +1,7 @@
 //! Compares what processes report of their noise with what was scheduled, and warns about the limits.
 
+use std::collections::BTreeSet;
+
 use quell_analysis::Warning;
 use quell_analysis::interleaved::{self, Interleaved, RankBlock};
 use quell_analysis::replay::{Process, Replay, quantile_of_powers};
@@ -53,23 +55,31 @@ pub fn interleaved(reports: &[ProcessReport], blocks: Blocks) -> Result<Interlea
     interleaved::interleaved(&ranks, blocks.phases.get(), blocks.seed, |block| blocks.has_noise(block))
 }
 
-/// Warnings for the reader.
-pub fn warnings(document: &Replay, context: Context, sync: Sync) -> Vec<Warning> {
+/// The number of ranks that a launcher started, as the processes report it; 0 if none does.
+pub fn launched(reports: &[ProcessReport]) -> u64 {
+    reports.iter().map(|report| report.get(Field::Ranks)).max().unwrap_or(0)
+}
+
+/// Warnings for the reader; `launched` is the number of ranks that a launcher started.
+pub fn warnings(document: &Replay, launched: u64, context: Context, sync: Sync) -> Vec<Warning> {
     let processes = &document.processes;
     let mut warnings = Vec::new();
     // For a command that failed, the reason for a missing report is not known, and quell does not guess it.
-    if processes.is_empty() && document.exit_code == Some(0) {
+    let succeeded = document.exit_code == Some(0);
+    if processes.is_empty() && succeeded {
         warnings.push(match context {
             Context::Boundary => Warning::NoMpiCalls,
             _ => Warning::NoProcess,
         });
     }
     let ranks: Vec<u64> = processes.iter().filter_map(|process| process.rank).collect();
-    let highest = ranks.iter().max().map_or(0, |rank| rank + 1);
-    let missing = (0..highest).filter(|rank| !ranks.contains(rank)).count() as u64;
+    let all = ranks.iter().max().map_or(0, |rank| rank + 1).max(launched);
+    // A rank may report twice: a command may launch several programs.
+    let reported: BTreeSet<u64> = ranks.into_iter().collect();
+    let missing = all - reported.len() as u64;
     // If each rank has a quell of its own, each reports its own.
-    if missing > 0 && Launched::here().is_none() {
-        warnings.push(Warning::RanksUnreported { missing, ranks: highest });
+    if missing > 0 && succeeded && Launched::here().is_none() {
+        warnings.push(Warning::RanksUnreported { missing, ranks: all });
     }
     let sum = |of: fn(&Process) -> u64| processes.iter().map(of).sum::<u64>();
     let (requested_ns, took_ns) = (sum(|process| process.asked_ns), sum(|process| process.took_ns));

@@ -121,14 +121,16 @@ pub fn run(args: &Replay, printer: Printer) -> anyhow::Result<u8> {
             Err(_) => {}
         }
     }
+    let mut launched = 0;
     if last.cut_short {
         let (code, run) = (last.ended.code(), document.runs.len() as u64 + 1);
         document.warnings.push(Warning::RunEnded { run, exit_code: code.into(), stderr: words });
         document.exit_code = Some(if code == 0 { INTERRUPTED } else { code });
     } else {
         document.processes = last.processes;
+        launched = last.launched;
     }
-    document.warnings.extend(process_reports::warnings(&document, context, prepared.order.sync));
+    document.warnings.extend(process_reports::warnings(&document, launched, context, prepared.order.sync));
     if args.output.is_some() {
         let text = serde_json::to_string_pretty(&document)? + "\n";
         atomic_write(&folder.path.join("replay.json"), text.as_bytes())?;
@@ -170,6 +172,8 @@ struct Job<'a> {
 struct Once {
     ended: Ended,
     processes: Vec<Process>,
+    /// Number of ranks that a launcher started, as the processes report it.
+    launched: u64,
     /// Its slowdown, or why there is none, if it was interleaved.
     interleaved: Option<Result<Interleaved, Warning>>,
     /// Whether it ended a series of runs early.
@@ -264,10 +268,11 @@ impl Job<'_> {
             reported.iter().map(|report| process_reports::process(report, &schedule, &words)).collect();
         let interleaved =
             schedule.head.blocks().map(|blocks| process_reports::interleaved(&reported, blocks));
+        let launched = process_reports::launched(&reported);
         let mpi_ns = processes.iter().map(|process| process.span_ns).max();
         let mpi_ns = mpi_ns.filter(|_| self.prepared.context == Context::Boundary);
         self.runs.push(Run { noise, wall_ns: ended.wall_ns, mpi_ns });
-        Ok(Once { ended, processes, interleaved, cut_short: false })
+        Ok(Once { ended, processes, launched, interleaved, cut_short: false })
     }
 
     fn start(

@@ -49,6 +49,12 @@ pub fn run(args: &Replay, printer: Printer) -> anyhow::Result<Outcome> {
             .into());
         }
         Some(ContextName::Process) => Context::Process,
+        Some(ContextName::Timer) | None if cfg!(target_feature = "crt-static") => {
+            return Err(Usage(
+                "this quell is linked statically, so nothing can be loaded into its probe: validate --context process, or take a quell that is linked dynamically".into(),
+            )
+            .into());
+        }
         Some(ContextName::Timer) | None => Context::Timer,
     };
     if args.baseline.is_some() || args.share.is_some() || args.job.sync != SyncName::None {
@@ -63,6 +69,16 @@ pub fn run(args: &Replay, printer: Printer) -> anyhow::Result<Outcome> {
     let mut prepared = prepare::prepare(args, context, &cost, printer)?;
     let Some(folder) = folder else { return Ok(Outcome::Done) };
     let due = due(&prepared, duration);
+    let cpu = &prepared.compiled.groups[0][0];
+    if due == 0
+        && let Some(apart) = cpu.period_ns.checked_div(cpu.detours.len() as u64)
+    {
+        let apart = Nanos::from_nanos(apart);
+        return Err(Usage(format!(
+            "a detour is due every {apart}, and so less than one in the {duration} of the recording: give a longer --duration"
+        ))
+        .into());
+    }
     prepared.order.events = (2 * due + 4096).min(MOST_EVENTS);
     let signals = Signals::catch()?;
     let half = Nanos::from_nanos(duration.as_nanos() / BEFORE);
@@ -90,7 +106,7 @@ pub fn run(args: &Replay, printer: Printer) -> anyhow::Result<Outcome> {
         under_noise(&mut prepared, &place, &folder.path, &mut |variables| run(variables, words))
     })?;
     let mut document = compare(args, &prepared, &before, &under)?;
-    let missing = document.injected as f64 <= 0.9 * due as f64 - 3.0 * (due as f64).sqrt();
+    let missing = is_missing(document.injected, due);
     document.warnings.extend(doubts(&document, due, missing, under.lost));
     if args.output.is_some() {
         let page = folder.path.join("validate.html");
@@ -111,6 +127,11 @@ pub fn run(args: &Replay, printer: Printer) -> anyhow::Result<Outcome> {
 fn due(prepared: &Prepared, duration: Nanos) -> u64 {
     let cpu = &prepared.compiled.groups[0][0];
     (cpu.detours.len() as f64 * duration.as_nanos() as f64 / cpu.period_ns as f64) as u64
+}
+
+/// Whether much less was injected than was due. Where the recording begins in the noise is random, so a few say nothing.
+fn is_missing(injected: u64, due: u64) -> bool {
+    due > 0 && injected as f64 <= 0.9 * due as f64 - 3.0 * (due as f64).sqrt()
 }
 
 /// Warnings that make the comparison doubtful.
@@ -201,7 +222,10 @@ fn under_noise(
     if let Some(disturbed) = &place.disturbed {
         let disturbers = Disturbers::start(&Arc::new(schedule_words), &disturbed.cpus, disturbed.alone)?;
         run(&[])?;
-        return Ok(disturbers.end());
+        // What was burned on the other CPUs is not what the probe saw.
+        let reports = disturbers.end();
+        let probed = disturbed.cpus.iter().position(|cpu| *cpu == place.cpu).map(|rank| rank as u64);
+        return Ok(reports.into_iter().filter(|report| report.rank() == probed).collect());
     }
     let reports = folder.join("reports");
     fs_err::create_dir_all(&reports)?;
@@ -239,4 +263,16 @@ fn compare(
         warnings: prepared.warnings.iter().cloned().chain(found.warnings.clone()).collect(),
         ..found
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_missing;
+
+    #[test]
+    fn a_few_detours_are_no_measure() {
+        assert!(!is_missing(0, 0) && !is_missing(0, 11) && is_missing(0, 12));
+        assert!(!is_missing(1, 11) && !is_missing(90, 100) && is_missing(59, 100));
+        assert!(is_missing(890, 1_100) && !is_missing(892, 1_100));
+    }
 }
