@@ -14,9 +14,35 @@ use seccompiler::{BpfProgram, SeccompAction, SeccompFilter};
 
 use crate::args::{GoalVerb, SweepArgs, Verb};
 use crate::steps::archive_page;
+use crate::sweep;
 
-/// System calls that no reader needs and that reach beyond the process: programs, other processes, the network, and the machine itself.
-const REFUSED: [libc::c_long; 33] = [
+/// A system call of Linux 6.6 that not every version of `libc` knows; it has one number on all architectures.
+const FCHMODAT2: libc::c_long = 452;
+
+/// System calls that no reader needs and that reach beyond the process: programs, other processes, the network, the machine itself, and
+/// modes and owners of files, which Landlock does not restrict.
+const REFUSED: &[libc::c_long] = &[
+    libc::SYS_kill,
+    libc::SYS_tkill,
+    libc::SYS_rt_sigqueueinfo,
+    libc::SYS_rt_tgsigqueueinfo,
+    libc::SYS_pidfd_send_signal,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_chmod,
+    libc::SYS_fchmod,
+    libc::SYS_fchmodat,
+    FCHMODAT2,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_chown,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_lchown,
+    libc::SYS_fchown,
+    libc::SYS_fchownat,
+    libc::SYS_lsetxattr,
+    libc::SYS_fsetxattr,
+    libc::SYS_removexattr,
+    libc::SYS_lremovexattr,
+    libc::SYS_fremovexattr,
     libc::SYS_execve,
     libc::SYS_execveat,
     libc::SYS_ptrace,
@@ -93,9 +119,9 @@ fn outputs(verb: &Verb) -> Option<Vec<PathBuf>> {
     Some(written.into_iter().flatten().collect())
 }
 
-/// The folder of a sweep's dataset, or what it is next to.
+/// The folder of a sweep's dataset.
 fn dataset(plan: Option<&Path>, sweeping: &SweepArgs) -> Option<PathBuf> {
-    sweeping.output.clone().or_else(|| plan.map(Path::to_owned))
+    sweeping.output.clone().or_else(|| plan.map(sweep::default_folder))
 }
 
 /// The folders in which an output is made: its own, and that of what it links to.
@@ -191,6 +217,9 @@ mod tests {
             assert!(refused(fs::write(place("out/link"), "new")));
             assert!(refused(fs::remove_file(place("elsewhere/old"))));
             assert!(refused(fs::rename(place("elsewhere/old"), place("out/old"))));
+            let permissions = fs::metadata(place("elsewhere/old")).unwrap().permissions();
+            assert!(refused(fs::set_permissions(place("elsewhere/old"), permissions)));
+            assert!(refused(std::os::unix::fs::chown(place("elsewhere/old"), None, None)));
         });
         confined(&["show", "in.quell"], || assert!(refused(fs::write(&output, "new"))));
     }
@@ -200,6 +229,8 @@ mod tests {
         confined(&["show", "in.quell"], || {
             assert!(refused(Command::new("/bin/true").status()));
             assert!(refused(UdpSocket::bind("127.0.0.1:0")));
+            // SAFETY: signal 0 is only a check.
+            assert_eq!(unsafe { libc::kill(libc::getppid(), 0) }, -1);
         });
         confined(&["doctor"], || assert!(Command::new("/bin/true").status().unwrap().success()));
     }
@@ -213,6 +244,9 @@ mod tests {
         fs::write(at("far/page.html"), "old").unwrap();
         std::os::unix::fs::symlink(at("far/page.html"), at("page.html")).unwrap();
         let page = at("page.html");
+        let Args { verb, .. } =
+            Args::try_parse_from(["quell", "predict", "--sweep", "far/plan.toml"]).unwrap();
+        assert_eq!(outputs(&verb).unwrap(), [PathBuf::from("plan.sweep")], "in the current directory");
         let lines: [&[&str]; 4] = [
             &["compare", "a", "b", "--html", &page],
             &["predict", "--sweep", "plan.toml", "--output", &at("far/set")],

@@ -80,7 +80,7 @@ fn analyses(verb: &Verb) -> bool {
             | Verb::Report(_)
             | Verb::Example(_)
             | Verb::GenerateFleet(_)
-    )
+    ) || matches!(verb, Verb::Replay(args) if args.emulate)
 }
 
 /// Prints what `quell` without a verb prints.

@@ -1,6 +1,7 @@
 //! Files that exist whole or not at all: written under another name in the same folder, synced, renamed.
 
 use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;
@@ -93,12 +94,20 @@ pub fn atomic_write(path: &Path, bytes: &[u8]) -> io::Result<()> {
 }
 
 /// Writes the output of a command to where its reader expects it: as an [`AtomicFile`], except for a device, a pipe, or the target of a
-/// link, which must not be replaced.
+/// link, which must not be replaced. A link of another user is refused, who could make root overwrite any file.
 ///
 /// # Errors
 /// Those of `make`, and those of the file, which name it.
 pub fn write_output(output: &Path, make: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
-    if output.symlink_metadata().is_ok_and(|facts| !facts.is_file()) {
+    let there = output.symlink_metadata().ok();
+    let trusted = |owner: u32| owner == 0 || owner == rustix::process::geteuid().as_raw();
+    if let Some(owner) = there.as_ref().filter(|facts| facts.is_symlink()).map(MetadataExt::uid)
+        && !trusted(owner)
+    {
+        let why = format!("it is a link that user {owner} made");
+        return Err(not_written(output, io::Error::other(why)));
+    }
+    if there.is_some_and(|facts| !facts.is_file()) {
         // Truncates, so that no tail of a longer old file remains.
         let file = fs::OpenOptions::new().write(true).truncate(true).open(output)?;
         let mut file = BufWriter::with_capacity(1 << 20, file);
@@ -198,6 +207,22 @@ mod tests {
         atomic_write(&path, b"new").unwrap();
         assert_eq!((fs::read(&path).unwrap(), mode(&path)), (b"new".to_vec(), mode(&plain)));
         assert_eq!(names(folder.path()), ["f", "plain"]);
+    }
+
+    #[test]
+    fn a_link_of_another_user_is_not_written_through() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, link) = (folder.path().join("f"), folder.path().join("link"));
+        fs::write(&path, "old").unwrap();
+        symlink(&path, &link).unwrap();
+        write_output(&link, |out| out.write_all(b"own")).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"own");
+        // Only root can give it away.
+        if std::os::unix::fs::lchown(&link, Some(12_345), None).is_ok() {
+            let error = write_output(&link, |out| out.write_all(b"new")).unwrap_err();
+            assert!(error.to_string().contains("a link that user 12345 made; name another"), "{error}");
+            assert_eq!(fs::read(&path).unwrap(), b"own");
+        }
     }
 
     #[test]

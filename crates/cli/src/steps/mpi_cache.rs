@@ -44,3 +44,30 @@ fn is_ours(folder: &Path) -> bool {
         .is_ok_and(|facts| facts.is_dir() && facts.uid() == me && facts.mode() & 0o022 == 0)
         && fs_err::write(folder.join(".writable"), "").is_ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
+
+    use super::{is_ours, private};
+
+    #[test]
+    fn a_cache_that_others_can_write_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("a/mpi");
+        private(&folder).unwrap();
+        assert!(is_ours(&folder) && !is_ours(&dir.path().join("none")));
+        symlink(&folder, dir.path().join("link")).unwrap();
+        assert!(!is_ours(&dir.path().join("link")));
+        for mode in [0o770, 0o707] {
+            fs_err::set_permissions(&folder, std::fs::Permissions::from_mode(mode)).unwrap();
+            assert!(!is_ours(&folder), "{mode:o}");
+        }
+        fs_err::set_permissions(&folder, std::fs::Permissions::from_mode(0o700)).unwrap();
+        assert!(is_ours(&folder));
+        // Only root can give it away.
+        if chown(&folder, Some(12_345), None).is_ok() {
+            assert!(!is_ours(&folder));
+        }
+    }
+}

@@ -13,7 +13,7 @@ mod lru_cache;
 mod noise;
 mod work;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use quell_analysis::sweep::{Axis, MOST_BYTES, Plan, SweepSpec, Unit};
 use quell_recording::results::{Cell, Kind};
@@ -148,10 +148,14 @@ fn in_file(file: &Path, error: anyhow::Error) -> anyhow::Error {
     }
 }
 
-/// The folder of the dataset: as given, or the plan's name in the current directory.
-fn place(request: Request<'_>) -> std::path::PathBuf {
-    let usual = || Path::new(request.file.file_stem().unwrap_or_default()).with_extension("sweep");
-    request.args.output.clone().unwrap_or_else(usual)
+/// The folder of a plan's dataset if none is given: the plan's name, in the current directory.
+pub fn default_folder(plan: &Path) -> PathBuf {
+    Path::new(plan.file_stem().unwrap_or_default()).with_extension("sweep")
+}
+
+/// The folder of the dataset.
+fn place(request: Request<'_>) -> PathBuf {
+    request.args.output.clone().unwrap_or_else(|| default_folder(request.file))
 }
 
 /// Maximum number of units to sample for an estimate.
