@@ -26,7 +26,7 @@ pub struct ProgressClockView<'a> {
 pub const LEAST_APART_NS: u64 = 20_000;
 /// The longest detour, if each is a signal.
 pub const LONGEST_DETOUR_NS: u64 = 10_000_000_000;
-/// The part of the time that signals leave to the program, as a divisor.
+/// The least share of the time that noise leaves to a program, as a divisor.
 pub const LEAST_USEFUL: u64 = 20;
 
 /// The next detour.

@@ -121,16 +121,19 @@ pub fn run(args: &Replay, printer: Printer) -> anyhow::Result<u8> {
             Err(_) => {}
         }
     }
-    let mut launched = 0;
     if last.cut_short {
         let (code, run) = (last.ended.code(), document.runs.len() as u64 + 1);
         document.warnings.push(Warning::RunEnded { run, exit_code: code.into(), stderr: words });
         document.exit_code = Some(if code == 0 { INTERRUPTED } else { code });
     } else {
         document.processes = last.processes;
-        launched = last.launched;
     }
-    document.warnings.extend(process_reports::warnings(&document, launched, context, prepared.order.sync));
+    document.warnings.extend(process_reports::warnings(
+        &document,
+        last.launched,
+        context,
+        prepared.order.sync,
+    ));
     if args.output.is_some() {
         let text = serde_json::to_string_pretty(&document)? + "\n";
         atomic_write(&folder.path.join("replay.json"), text.as_bytes())?;

@@ -187,7 +187,7 @@ impl OneCpu {
         Ok(())
     }
 
-    /// Counts everything once: what the osnoise tracer reports, other events of the same time have too. They also have its thread.
+    /// Drops the intervals of other events that the osnoise tracer reports too, and those of its own thread.
     pub fn prefer_osnoise(&mut self) {
         let Some(first) = self.osnoise.iter().map(|one| one.start).min() else { return };
         let Some(last) = self.osnoise.iter().map(Interval::end).max() else { return };
