@@ -58,15 +58,18 @@ impl Cpus {
     /// # Errors
     /// [`CpuError::Unknown`] where sysfs or the mask cannot be read.
     pub fn from_this_machine() -> Result<Self, CpuError> {
-        let list = |name: &str| {
-            fs::read_to_string(Path::new("/sys/devices/system/cpu").join(name))
-                .map_err(|e| CpuError::Unknown(e.to_string()))
-                .and_then(|text| parse_cpu_list(&text).map_err(CpuError::Unknown))
-        };
-        let online = list("online")?;
+        let online = Self::online()?;
         let mask = affinity().map_err(|e| CpuError::Unknown(format!("sched_getaffinity: {e}")))?;
         let allowed = online.iter().copied().filter(|cpu| mask.contains(cpu)).collect();
         Ok(Self { present: list("present")?, online, allowed })
+    }
+
+    /// The CPUs that are online now.
+    ///
+    /// # Errors
+    /// [`CpuError::Unknown`] where sysfs cannot be read.
+    pub fn online() -> Result<Vec<Cpu>, CpuError> {
+        list("online")
     }
 
     /// The allowed CPUs in the order in which ranks are bound to them: the first hardware thread of each core, then the second
@@ -110,6 +113,13 @@ impl Cpus {
         }
         Ok(())
     }
+}
+
+/// A list of CPUs in sysfs.
+fn list(name: &str) -> Result<Vec<Cpu>, CpuError> {
+    fs::read_to_string(Path::new("/sys/devices/system/cpu").join(name))
+        .map_err(|e| CpuError::Unknown(e.to_string()))
+        .and_then(|text| parse_cpu_list(&text).map_err(CpuError::Unknown))
 }
 
 /// Maximum number of 64-bit words in an affinity mask: 65,536 CPUs.

@@ -102,6 +102,7 @@ fn passive(plan: &Plan, stop: &AtomicBool, live: &mut Live) -> anyhow::Result<()
     live.begin(&mut manifest)?;
     while !stop.load(Ordering::SeqCst) {
         live.sleep_for(LONGEST_NAP);
+        live.look_who_is_online();
         live.look()?;
         let elapsed = Nanos::from_nanos(monotonic_ns() - zero);
         if elapsed >= live.due {
@@ -121,6 +122,8 @@ struct Live {
     due: Nanos,
     /// CPUs whose probe has ended.
     closed: Vec<Cpu>,
+    /// CPUs that were online at each look of this interval: it counts as observed on them only. `None` where no look could be had.
+    online: Option<Vec<Cpu>>,
 }
 
 impl Live {
@@ -133,6 +136,15 @@ impl Live {
             interval,
             due: interval,
             closed: Vec::new(),
+            online: None,
+        }
+    }
+
+    fn look_who_is_online(&mut self) {
+        let Ok(now) = machine::Cpus::online() else { return };
+        match &mut self.online {
+            Some(online) => online.retain(|cpu| now.contains(cpu)),
+            None => self.online = Some(now),
         }
     }
 
@@ -162,8 +174,8 @@ impl Sink for Live {
             while self.due <= progress.until_ns {
                 self.due += self.interval;
             }
-            // Where the list cannot be read, CPUs count as online.
-            let online = machine::Cpus::from_this_machine().map(|cpus| cpus.online).ok();
+            self.look_who_is_online();
+            let online = self.online.take();
             let open = |cpu: Cpu| {
                 !self.closed.contains(&cpu) && online.as_ref().is_none_or(|online| online.contains(&cpu))
             };

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::support::node::{disturb, last_cpu, median, monotonic_ns, until};
+use crate::support::node::{Offline, disturb, last_cpu, median, monotonic_ns, until};
 use crate::support::tools::{has_two_cpus, may_watch_the_kernel};
 use crate::support::{Guard, json, quell, run};
 use quell_testing::{machine, measure, skip};
@@ -365,15 +365,6 @@ mod measured {
     }
 }
 
-/// Brings a CPU back online, whatever happens.
-struct Online(String);
-
-impl Drop for Online {
-    fn drop(&mut self) {
-        let _ = fs_err::write(&self.0, "1");
-    }
-}
-
 #[test]
 fn a_cpu_that_goes_offline_and_returns_has_no_rows_of_another() {
     if !has_two_cpus() || !crate::support::tools::is_root() {
@@ -381,17 +372,13 @@ fn a_cpu_that_goes_offline_and_returns_has_no_rows_of_another() {
     }
     let _turn = machine();
     let cpu = last_cpu();
-    let switch = format!("/sys/devices/system/cpu/cpu{cpu}/online");
-    if !Path::new(&switch).exists() {
-        return quell_testing::skip_for_hardware("the CPU cannot go offline");
-    }
     let dir = tempfile::tempdir().unwrap();
     let mut child = started(dir.path());
-    let online = Online(switch.clone());
-    fs_err::write(&switch, "0").unwrap();
+    let Some(offline) = Offline::make(cpu) else {
+        return quell_testing::skip_for_hardware("the CPU cannot go offline");
+    };
     let offline_ns = monotonic_ns();
-    drop(online);
-    until("the CPU's return", || fs_err::read_to_string(&switch).is_ok_and(|text| text.trim() == "1"));
+    offline.end();
     // SAFETY: a plain system call; the child has not been waited for.
     unsafe { libc::kill(child.0.id() as i32, libc::SIGINT) };
     child.0.wait().unwrap();

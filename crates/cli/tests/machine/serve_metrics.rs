@@ -8,12 +8,15 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::support::node::{self, Offline, last_cpu};
+use crate::support::tools::{has_two_cpus, is_root};
 use crate::support::{Guard, quell, run};
 use quell_testing::{machine, skip};
 
 /// Starts the server; returns it and its address, or reports the skipped test if this user may not record the kernel.
 fn served(more: &[&str]) -> Option<(Guard, String)> {
-    let args = [&["serve-metrics", "--listen", "127.0.0.1:0", "--interval", "200ms"], more].concat();
+    let interval: &[&str] = if more.contains(&"--interval") { &[] } else { &["--interval", "200ms"] };
+    let args = [&["serve-metrics", "--listen", "127.0.0.1:0"], interval, more].concat();
     let child =
         quell(Path::new("/")).args(args).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let mut child = Guard(child);
@@ -98,6 +101,35 @@ fn counters_come_and_never_go_down() {
     let buckets = second.keys().filter(|name| name.contains(r#"_bucket{kind="tick""#)).count();
     assert_eq!(buckets, 20, "{text}");
     parsed_by_prometheus(&text);
+    end(child, libc::SIGTERM);
+}
+
+/// How often a process's first thread has been given a CPU.
+fn turns(child: &Guard) -> u64 {
+    let id = child.0.id();
+    let text = fs_err::read_to_string(format!("/proc/{id}/task/{id}/schedstat")).unwrap_or_default();
+    text.split_whitespace().nth(2).and_then(|turns| turns.parse().ok()).unwrap_or(0)
+}
+
+#[test]
+fn a_cpu_that_was_offline_within_an_interval_was_not_observed_in_it() {
+    if !has_two_cpus() || !is_root() {
+        return;
+    }
+    let _machine = machine();
+    let cpu = last_cpu();
+    let Some((child, address)) = served(&["--cpus", &format!("0,{cpu}"), "--interval", "2s"]) else { return };
+    let observed =
+        |all: &BTreeMap<String, f64>, cpu| all[&format!("quell_observed_seconds_total{{cpu=\"{cpu}\"}}")];
+    let Some(offline) = Offline::make(cpu) else {
+        return quell_testing::skip_for_hardware("the CPU cannot go offline");
+    };
+    let before = turns(&child);
+    node::until("a look at the CPUs", || turns(&child) > before + 10);
+    offline.end();
+    let is_over = |all: &BTreeMap<String, f64>| observed(all, 0) > 1.0 && observed(all, cpu) > 1.0;
+    let all = samples(&until(&address, is_over));
+    assert!(observed(&all, cpu) < observed(&all, 0) - 1.0, "{all:?}");
     end(child, libc::SIGTERM);
 }
 

@@ -1,5 +1,6 @@
 //! The machine that runs the tests, and disturbers of known rate.
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -29,6 +30,35 @@ pub fn last_cpu() -> usize {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &raw mut set);
         (0..libc::CPU_SETSIZE as usize).rev().find(|&cpu| libc::CPU_ISSET(cpu, &set)).unwrap()
+    }
+}
+
+/// A CPU that is offline until this is dropped.
+pub struct Offline(PathBuf);
+
+impl Offline {
+    /// `None` where this CPU cannot go offline.
+    pub fn make(cpu: usize) -> Option<Self> {
+        let switch = PathBuf::from(format!("/sys/devices/system/cpu/cpu{cpu}/online"));
+        if !switch.exists() {
+            return None;
+        }
+        let made = Self(switch);
+        fs_err::write(&made.0, "0").unwrap();
+        Some(made)
+    }
+
+    /// Brings it back, and waits until it is there.
+    pub fn end(self) {
+        let switch = self.0.clone();
+        drop(self);
+        until("the CPU's return", || fs_err::read_to_string(&switch).is_ok_and(|text| text.trim() == "1"));
+    }
+}
+
+impl Drop for Offline {
+    fn drop(&mut self) {
+        let _ = fs_err::write(&self.0, "1");
     }
 }
 
