@@ -25,7 +25,7 @@ pub(crate) struct Adopter {
 impl Adopter {
     /// Takes what it needs from a skeleton whose programs are loaded and attached.
     pub(crate) fn new(skeleton: &RecorderSkel<'_>, cpus: u32) -> Result<Self, KernelError> {
-        let failed = |source| KernelError::Container { doing: "cannot adopt who asks for it", source };
+        let failed = KernelError::container("cannot adopt who asks for it");
         let adopted = MapHandle::try_from(&skeleton.maps.adopted)
             .map_err(|e| KernelError::refused("to adopt processes", &e))?;
         let link = skeleton.links.adopt_threads.as_ref();

@@ -58,9 +58,8 @@ impl Container {
         let of_threads = MapHandle::try_from(&maps.slots).map_err(refused)?;
         let map = MapHandle::try_from(&maps.container).map_err(refused)?;
         map.freeze().map_err(refused)?;
-        let failed = |doing| move |source| KernelError::Container { doing, source };
-        let map = map.as_fd().try_clone_to_owned().map_err(failed("cannot be held"))?;
-        let view = View::from_map(map.as_fd(), slots).map_err(failed("cannot be mapped"))?;
+        let map = map.as_fd().try_clone_to_owned().map_err(KernelError::container("cannot be held"))?;
+        let view = View::from_map(map.as_fd(), slots).map_err(KernelError::container("cannot be mapped"))?;
         let name = format!("{COMMON_NAME}-{}", std::process::id());
         Ok(Self { map, slots: Arc::new(of_threads), view, name, adopter: None })
     }
@@ -91,7 +90,6 @@ impl Container {
     }
 
     fn serve_as(&self, names: impl Iterator<Item = String>) -> Result<String, KernelError> {
-        let failed = |doing| move |source| KernelError::Container { doing, source };
         let mut found = Err(io::Error::from(io::ErrorKind::AddrInUse));
         for name in names {
             found = listen(&name).map(|listener| (name, listener));
@@ -99,20 +97,20 @@ impl Container {
                 break;
             }
         }
-        let (name, own) = found.map_err(failed("cannot be offered"))?;
+        let (name, own) = found.map_err(KernelError::container("cannot be offered"))?;
         let adopting = self.adopter.clone().map(|adopter| (adopter, name.clone()));
         for (listener, adopting) in
             std::iter::once((own, adopting)).chain(listen(COMMON_NAME).map(|it| (it, None)))
         {
             let offer = Offer {
-                map: self.map.try_clone().map_err(failed("cannot be held"))?,
+                map: self.map.try_clone().map_err(KernelError::container("cannot be held"))?,
                 slots: Arc::clone(&self.slots),
                 adopting,
             };
             std::thread::Builder::new()
                 .name("quell-metrics".into())
                 .spawn(move || offer.hand_out(&listener))
-                .map_err(failed("cannot be offered"))?;
+                .map_err(KernelError::container("cannot be offered"))?;
         }
         Ok(name)
     }

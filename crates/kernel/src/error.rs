@@ -65,6 +65,14 @@ pub enum KernelError {
 }
 
 impl KernelError {
+    /// The error for a step of the metric container that failed.
+    pub(crate) fn container(doing: &'static str) -> impl Fn(io::Error) -> Self + Copy {
+        move |source| match source.raw_os_error() {
+            Some(libc::EMFILE) => Self::TooManyFiles,
+            _ => Self::Container { doing, source },
+        }
+    }
+
     /// The error for a refusal by libbpf. The verifier's "permission denied" (EACCES) is not a missing privilege (EPERM).
     pub(crate) fn refused(what: impl Into<String>, error: &libbpf_rs::Error) -> Self {
         let reason = format!("{error:#}");

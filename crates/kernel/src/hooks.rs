@@ -23,15 +23,18 @@ fn is_tracepoint(kind: &str) -> bool {
     matches!(kind, "tp_btf" | "raw_tp")
 }
 
-/// Attaches the programs of all tracepoints, until the links are dropped.
+/// Attaches the programs of all tracepoints, until the links are dropped. The object has an interval's entry before its exit: they are attached
+/// the other way round, and detached in this order, so that no interval begins whose end is not seen.
 pub(crate) fn attach(skeleton: &mut RecorderSkel<'_>) -> Result<Vec<Link>, KernelError> {
     let is_chosen = |program: &ProgramMut<'_>| {
         is_tracepoint(place(&program.section().to_string_lossy()).0) && program.autoload()
     };
-    let chosen = skeleton.object_mut().progs_mut().filter(is_chosen);
-    chosen
-        .map(|program| program.attach().map_err(|e| KernelError::refused("to attach a program", &e)))
-        .collect()
+    let mut programs: Vec<_> = skeleton.object_mut().progs_mut().filter(is_chosen).collect();
+    programs.reverse();
+    let links = programs.iter().map(ProgramMut::attach).collect::<Result<Vec<_>, _>>();
+    let mut links = links.map_err(|e| KernelError::refused("to attach a program", &e))?;
+    links.reverse();
+    Ok(links)
 }
 
 /// The interrupt at whose end programs read the hypervisor's counter of stolen time: the tick's.
@@ -112,12 +115,21 @@ fn exists(kernel: &Btf<'_>, name: &str) -> bool {
     kernel.type_by_name::<Typedef<'_>>(&format!("btf_trace_{name}")).is_some()
 }
 
+/// The kernel's own types.
+pub(crate) fn types() -> Result<Btf<'static>, KernelError> {
+    // libbpf tries several places, and its error says nothing of the first one's.
+    Btf::from_vmlinux().map_err(|_| match fs_err::File::open("/sys/kernel/btf/vmlinux") {
+        Err(error) if error.raw_os_error() == Some(libc::EMFILE) => KernelError::TooManyFiles,
+        _ => KernelError::NoTypes,
+    })
+}
+
 /// The hooks that this kernel lacks, each with what is missed without it: `HOOK: LOSS`. Needs no privilege.
 ///
 /// # Errors
 /// [`KernelError::NoTypes`] where the kernel has no type information.
 pub fn missing_hooks() -> Result<Vec<String>, KernelError> {
-    let kernel = Btf::from_vmlinux().map_err(|_| KernelError::NoTypes)?;
+    let kernel = types()?;
     let missing = MISSED.iter().filter(|(hook, _)| !exists(&kernel, hook));
     let missing = missing.map(|(hook, loss)| format!("{hook}: {loss}"));
     Ok(missing.chain(unseen_steal(&kernel)).collect())

@@ -12,7 +12,7 @@ use libbpf_rs::skel::{OpenSkel as _, Skel as _, SkelBuilder as _};
 use libbpf_rs::{
     Btf, Link, MapCore, MapFlags, MapHandle, MapType, OpenObject, RingBuffer, RingBufferBuilder,
 };
-use quell_recording::{Cpu, Interval, ProgramCost, SourcesFacts, Thread};
+use quell_recording::{Cpu, Interval, PROBE_THREAD, ProgramCost, SourcesFacts, Thread};
 
 use crate::adopt::Adopter;
 use crate::bpf::{OpenRecorderSkel, RecorderSkel, RecorderSkelBuilder, types};
@@ -97,7 +97,7 @@ impl Recorder {
     pub fn start(plan: Plan) -> Result<Self, KernelError> {
         crate::libbpf_log::keep();
         let symbols = Reading::begin(&hooks::TICK_FUNCTIONS);
-        let kernel = Btf::from_vmlinux().map_err(|_| KernelError::NoTypes)?;
+        let kernel = hooks::types()?;
         let cpus = possible_cpus()?;
         if let Some(&cpu) = plan.cpus.iter().find(|cpu| cpu.0 >= cpus) {
             return Err(KernelError::UnknownCpu(cpu));
@@ -145,7 +145,7 @@ impl Recorder {
         let translator = Translator {
             sources: Sources::default(),
             symbols,
-            own_pid: (!in_pid_namespace()).then(std::process::id),
+            own_pid: own_pid(),
             causes: HashMap::new(),
             zero_ns: 0,
         };
@@ -359,6 +359,8 @@ fn adapt(
         rodata.settings.follow = u32::from(plan.follow);
         rodata.settings.adopt = u32::from(plan.adopt);
         rodata.settings.tells_state = u32::from(hooks::switch_tells_state(kernel));
+        rodata.settings.own_tgid = own_pid().unwrap_or(0);
+        rodata.settings.probe_name = probe_name();
     }
     let unseen_steal = hooks::unseen_steal(kernel);
     let steal = unseen_steal.is_none();
@@ -379,11 +381,7 @@ fn size_rings(open: &mut OpenRecorderSkel<'_>, rings: usize, entries: u32) -> Re
     let refused = |e: libbpf_rs::Error| KernelError::refused("the rings", &e);
     let rings = u32::try_from(rings).unwrap_or(u32::MAX);
     open.maps.entries.set_max_entries(rings.saturating_mul(entries)).map_err(refused)?;
-    open.maps.emptied.set_max_entries(rings).map_err(refused)?;
-    if let Some(rodata) = open.maps.rodata_data.as_deref_mut() {
-        rodata.settings.ring_entries = entries;
-    }
-    Ok(())
+    open.maps.emptied.set_max_entries(rings).map_err(refused)
 }
 
 /// Creates a ring buffer of the kernel's for each CPU, all emptied into `pending`.
@@ -447,14 +445,18 @@ fn watch(
 ) -> Result<(), KernelError> {
     for (ring, cpu) in ringed.iter().enumerate() {
         let is_watched = watched.contains(cpu);
-        let (next, first) =
-            (state_of(skeleton, cpu.0).map_or(0, |state| state.next), ring as u32 * ring_entries);
+        let next = state_of(skeleton, cpu.0).map_or(0, |state| state.next);
+        let from_afar = || types::cause_from_afar { wanted: u32::from(is_watched), ..Default::default() };
         let state = types::cpu_state {
             watched: u32::from(is_watched),
             active: u16::from(is_watched),
             next,
             full_at: next,
-            first,
+            // There are no more than 8,192 CPUs.
+            ring: ring as u16,
+            ring_order: ring_entries.trailing_zeros() as u16,
+            sent: from_afar(),
+            woken: from_afar(),
             ..Default::default()
         };
         // SAFETY: a plain C struct without implicit padding can be read as bytes of its size.
@@ -468,6 +470,19 @@ fn watch(
             .map_err(|e| KernelError::refused("to watch a CPU", &e))?;
     }
     Ok(())
+}
+
+/// The id of this process, as the kernel knows it. Unknown in a PID namespace.
+fn own_pid() -> Option<u32> {
+    (!in_pid_namespace()).then(std::process::id)
+}
+
+/// The name of the probes' threads, as the programs compare it.
+fn probe_name() -> [u64; 2] {
+    let mut name = [0; 16];
+    name[..PROBE_THREAD.len()].copy_from_slice(PROBE_THREAD.as_bytes());
+    let (words, _) = name.as_chunks();
+    [u64::from_ne_bytes(words[0]), u64::from_ne_bytes(words[1])]
 }
 
 /// Whether the last call failed because the process does not exist.

@@ -52,7 +52,7 @@ const MOST_CAUSES: usize = 1 << 12;
 pub(crate) struct Translator {
     pub sources: Sources,
     pub symbols: Symbols,
-    /// The id of quell's own process. Runs of its probes are what is measured, not noise. Unknown in a PID namespace.
+    /// The id of quell's own process. Unknown in a PID namespace.
     pub own_pid: Option<u32>,
     /// The text of each cause seen, up to a maximum number of them.
     pub causes: HashMap<Cause, Arc<str>>,
@@ -60,11 +60,8 @@ pub(crate) struct Translator {
     pub zero_ns: u64,
 }
 
-/// The name of the probes' threads: their time is the program's, not another task's.
-const PROBE: &[u8] = b"quell-probe";
-
 impl Translator {
-    /// The row of an interval, unless it ended before the recording's zero or is a probe's own run.
+    /// The row of an interval, unless it ended before the recording's zero.
     pub fn interval(&mut self, raw: &Raw) -> Option<(Cpu, Interval)> {
         match raw {
             Raw::Plain(record) => self.row(record, None),
@@ -81,12 +78,6 @@ impl Translator {
         let start_ns = record.start_ns.max(self.zero_ns);
         let duration_ns = record.end_ns.checked_sub(start_ns).filter(|_| record.end_ns > self.zero_ns)?;
         let kind = *SourceKind::ALL.get(record.kind as usize)?;
-        if let Some(named) =
-            named.filter(|named| kind == SourceKind::Task && self.own_pid.is_none_or(|own| own == named.tgid))
-            && bytes_of(named.name).starts_with(PROBE)
-        {
-            return None;
-        }
         let name = named.map_or([0; 16], |named| bytes_of(named.name));
         let interval = Interval {
             start: Nanos::from_nanos(start_ns - self.zero_ns),
@@ -114,9 +105,10 @@ impl Translator {
         }
     }
 
-    /// `COMM (PID)` for a task; for an interrupt its source and the function that it ran.
+    /// `COMM (PID)` for a task; for an interrupt its source and the function that it ran. `None` also where two CPUs wrote it at the same time.
     fn cause(&mut self, cause: &types::cause) -> Option<Arc<str>> {
-        let kind = *SourceKind::ALL.get(cause.kind as usize).filter(|_| cause.known == 1)?;
+        let is_whole = cause.known == 1 && cause.check == check(cause);
+        let kind = *SourceKind::ALL.get(cause.kind as usize).filter(|_| is_whole)?;
         // An interrupt has no name here, and a task no function: those fields hold leftovers and are ignored.
         let key = match kind {
             SourceKind::Task => (cause.kind, cause.id, 0, bytes_of(cause.name)),
@@ -165,19 +157,51 @@ impl Translator {
     }
 }
 
+/// As `blame_here` in causes.h computes it.
+fn check(cause: &types::cause) -> u32 {
+    let name = bytes_of(cause.name);
+    let (words, _) = name.as_chunks();
+    let name = words.iter().fold(0, |all, word| all ^ u64::from_ne_bytes(*word));
+    let all = cause.what ^ name ^ (u64::from(cause.kind) << 32 | u64::from(cause.id));
+    (all ^ all >> 32) as u32
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn every_kind_has_a_source() {
-        let mut translator = Translator {
+    fn translator() -> Translator {
+        Translator {
             sources: Sources::default(),
             symbols: Symbols::default(),
             own_pid: None,
             causes: HashMap::new(),
             zero_ns: 0,
+        }
+    }
+
+    #[test]
+    fn a_cause_that_two_cpus_wrote_is_unknown() {
+        let of = |id: u32, name: &[u8; 16]| {
+            let mut cause =
+                types::cause { known: 1, kind: SourceKind::Task as u32, id, ..Default::default() };
+            cause.name = name.map(|byte| byte as i8);
+            cause.check = check(&cause);
+            cause
         };
+        let (one, other) = (of(7, b"make\0\0\0\0\0\0\0\0\0\0\0\0"), of(8, b"kworker/1:2\0\0\0\0\0"));
+        let mut translator = translator();
+        assert_eq!(translator.cause(&one).as_deref(), Some("make (7)"));
+        assert_eq!(translator.cause(&other).as_deref(), Some("kworker/1:2 (8)"));
+        assert_eq!(translator.cause(&types::cause { id: other.id, ..one }), None);
+        assert_eq!(translator.cause(&types::cause { name: other.name, ..one }), None);
+        assert_eq!(translator.cause(&types::cause { what: 1, check: other.check, ..one }), None);
+        assert_eq!(translator.cause(&types::cause { known: 0, ..one }), None);
+    }
+
+    #[test]
+    fn every_kind_has_a_source() {
+        let mut translator = translator();
         for kind in SourceKind::ALL {
             assert_eq!(translator.source(kind, 0, [0; 16]).map(|source| source.kind()), Some(kind));
         }

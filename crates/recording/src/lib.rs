@@ -44,8 +44,8 @@ pub use error::Error;
 pub use histogram::{Bucket, Histogram, HistogramKind};
 pub use interval::{Interval, Intervals, Taken, Thread};
 pub use manifest::{
-    ClockFacts, CpuFacts, FORMAT_VERSION, LoopFacts, Manifest, Method, ProgramCost, RecorderEffect,
-    SourcesFacts, State, Throttling,
+    ClockFacts, CpuFacts, FORMAT_VERSION, LoopFacts, Manifest, Method, PROBE_THREAD, ProgramCost,
+    RecorderEffect, SourcesFacts, State, Throttling,
 };
 pub use nanos::{Nanos, NanosError, format_ns};
 pub use phase::{MpiFacts, Phase, RankFacts};

@@ -16,6 +16,9 @@ use crate::{Cpu, Error, MpiFacts, Nanos, Span, Warning, atomic_write, warning, w
 /// manifest's `warnings` a code with facts; older versions have sentences.
 pub const FORMAT_VERSION: u32 = 5;
 
+/// The name of the threads that run probes. The kernel recorder does not record their runs: they are what is measured.
+pub const PROBE_THREAD: &str = "quell-probe";
+
 /// The value of `format` in every manifest.
 const FORMAT: &str = "quell.recording";
 

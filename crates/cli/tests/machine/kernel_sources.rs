@@ -202,6 +202,34 @@ fn without_the_privilege_all_but_the_sources_is_there() {
 }
 
 #[test]
+fn too_few_open_files_are_named_as_what_they_are() {
+    let _machine = machine();
+    let dir = tempfile::tempdir().unwrap();
+    if !may_watch_the_kernel(dir.path()) {
+        return;
+    }
+    let limited = |limit: u32, args: &str| {
+        let quell = env!("CARGO_BIN_EXE_quell");
+        let line = format!("ulimit -n {limit} && exec {quell} record -q {args}");
+        std::process::Command::new("sh").args(["-c", &line]).current_dir(dir.path()).output().unwrap()
+    };
+    for args in ["--cpus 0 --sources on --duration 10ms --effect 0", "-- true"] {
+        let mut refused = 0;
+        for limit in (6..=128).step_by(6) {
+            let output = limited(limit, &format!("-o {}-{limit}.quell {args}", args.len()));
+            let printed = String::from_utf8_lossy(&output.stderr);
+            if !output.status.success() {
+                refused += 1;
+                assert_eq!(output.status.code(), Some(1), "{limit} {printed}");
+                let names_it = printed.contains("ulimit -n") || printed.contains("Too many open files");
+                assert!(names_it && !printed.contains("container"), "{limit} {printed}");
+            }
+        }
+        assert!((1..21).contains(&refused), "{refused} of 21 refused");
+    }
+}
+
+#[test]
 fn what_the_recorder_costs_is_reported_when_asked() {
     let _machine = machine();
     let dir = tempfile::tempdir().unwrap();
@@ -231,15 +259,16 @@ mod measured {
             let name = format!("{n}.quell");
             let args = ["-o", &name, "--duration", "4s"];
             let mut burns = while_disturbed(dir.path(), &args, |stop| {
-                rename_this_thread(b"quell-burner");
+                // As the recorder's own probe, whose runs there are not noise.
+                rename_this_thread(b"quell-probe");
                 Burner { cpu: last_cpu(), every_ns: 10_000_000, burn_ns: 1_000_000 }.run(stop)
             });
             let recording = whole(dir.path(), &name)?;
             let span = span(&recording);
             burns.retain(|burn| inside(burn.start, span));
-            let runs = placed(&recording, |one| one.source.to_string() == "task:quell-burner");
+            let runs = placed(&recording, |one| one.source.to_string() == "task:quell-probe");
             let show = json(dir.path(), &["show", &name, "--by", "source", "--json"]);
-            let row = source(&show, "task:quell-burner");
+            let row = source(&show, "task:quell-probe");
             assert_eq!(row["class"], "type2", "{row}");
             assert_eq!((count(&row), row["total_ns"].as_u64().unwrap()), ended_by(&runs, u64::MAX), "{row}");
             // A run ends each time the burner leaves its CPU.

@@ -53,7 +53,7 @@ SEC("raw_tracepoint/begin_here") int begin_here(void *ctx)
 		forget_stolen(state, now);
 	state->slot = slot;
 	state->victim = tid;
-	state->active = 1;
+	set_active(state, 1);
 	return 0;
 }
 

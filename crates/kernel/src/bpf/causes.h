@@ -22,48 +22,51 @@ static __always_inline int note_in_interrupt(u64 function)
 	return 0;
 }
 
-static __always_inline void blame_current(struct cause *cause)
+/* The task that runs on this CPU. */
+static __always_inline struct cause current_task(void)
 {
-	cause->kind = QUELL_TASK;
-	cause->what = 0;
-	cause->known = 1;
+	struct cause cause = { .kind = QUELL_TASK };
 	/* A typed pointer needs no call for each field. Linux 5.11 and later. */
 	if (bpf_core_enum_value_exists(enum bpf_func_id___new, BPF_FUNC_get_current_task_btf___new)) {
 		struct task_struct *task = bpf_get_current_task_btf();
-		cause->id = task->pid;
-		copy_name(cause->name, task);
-		return;
+		cause.id = task->pid;
+		copy_name(cause.name, task);
+		return cause;
 	}
-	cause->id = bpf_get_current_pid_tgid();
-	bpf_get_current_comm(cause->name, sizeof(cause->name));
+	cause.id = bpf_get_current_pid_tgid();
+	bpf_get_current_comm(cause.name, sizeof(cause.name));
+	return cause;
 }
 
-static __always_inline void blame_interval(struct cause *cause, const struct open_interval *open)
+static __always_inline struct cause cause_of(const struct open_interval *open)
 {
-	cause->kind = open->kind;
-	cause->id = open->id;
-	cause->what = open->what;
-	cause->name[0] = 0;
-	cause->known = 1;
+	return (struct cause){ .kind = open->kind, .id = open->id, .what = open->what };
 }
 
-/* Blames what runs on this CPU right now: an interrupt, or else the task. */
-static __always_inline void blame_here(struct cause *cause)
+/* Blames what runs on this CPU right now: an interrupt, or else the task. Another CPU may write the same cause at the same time, so it is made
+ * whole before it is written, and translate.rs checks that it was read whole. */
+static __always_inline void blame_here(struct cause *to)
 {
 	struct cpu_state *here = this_cpu();
+	struct cause cause;
 	if (here && here->hardirq.inside)
-		blame_interval(cause, &here->hardirq);
+		cause = cause_of(&here->hardirq);
 	else if (here && here->softirq.inside)
-		blame_interval(cause, &here->softirq);
+		cause = cause_of(&here->softirq);
 	else
-		blame_current(cause);
+		cause = current_task();
+	cause.known = 1;
+	u64 *name = (u64 *)cause.name;
+	u64 all = cause.what ^ name[0] ^ name[1] ^ ((u64)cause.kind << 32 | cause.id);
+	cause.check = all ^ all >> 32;
+	*to = cause;
 }
 
 static __always_inline int handle_send(u32 target)
 {
 	struct cpu_state *state = state_of(target);
-	if (state && state->active)
-		blame_here(&state->sent);
+	if (state && state->sent.wanted)
+		blame_here(&state->sent.cause);
 	return 0;
 }
 
@@ -78,10 +81,10 @@ static __always_inline u32 cpu_of(struct task_struct *task)
 static __always_inline int handle_waking(struct task_struct *task)
 {
 	struct cpu_state *target = state_of(cpu_of(task));
-	if (!target || !target->active)
+	if (!target || !target->woken.wanted)
 		return 0;
-	blame_here(&target->woken);
-	target->wakee = task->pid;
+	blame_here(&target->woken.cause);
+	target->woken.pid = task->pid;
 	return 0;
 }
 

@@ -17,7 +17,7 @@ static __always_inline int enter_hardirq(u32 kind, u32 id)
 	struct cpu_state *state = this_cpu();
 	if (!state)
 		return 0;
-	u16 depth = suspend_hardirq(state);
+	u16 depth = suspend_hardirq(state, kind);
 	if (state->active)
 		open_at(state, &state->hardirq, kind, id, now);
 	else
@@ -76,13 +76,13 @@ static __always_inline int exit_ipi(void)
 		struct named_record *to = &entry->of;
 		entry->has_names = 1;
 		fill(&to->record, cpu, state->victim, &state->hardirq, now, net);
-		to->cause = state->sent;
+		to->cause = state->sent.cause;
 		to->pid = 0;
 		to->tgid = 0;
 		to->name[0] = 0;
 		publish(entry, number);
 	}
-	state->sent.known = 0;
+	state->sent.cause.known = 0;
 	leave_hardirq(state);
 	return 0;
 }
@@ -122,6 +122,7 @@ static __always_inline int enter_softirq(u32 vector)
 	struct cpu_state *state = this_cpu();
 	if (!state)
 		return 0;
+	/* None runs where a softirq begins. */
 	forget_hardirq(state);
 	if (state->active)
 		open_at(state, &state->softirq, QUELL_SOFTIRQ, vector, now);

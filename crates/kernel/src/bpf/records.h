@@ -11,6 +11,8 @@
 #define NAME_LENGTH 16
 /* Maximum number of waiting threads of a CPU for which every run of another task is recorded. */
 #define MOST_WAITERS 4
+/* Bytes of the probes' name beyond its first word. */
+#define PROBE_NAME_REST 3
 
 /* One interval. `id` is the interrupt's number, the softirq's vector or one of `enum ipi`. */
 struct record {
@@ -30,8 +32,16 @@ struct cause {
 	u32 known;
 	u32 kind;
 	u32 id; /* a pid, or as in `record` */
-	u32 pad;
-	char name[NAME_LENGTH];
+	u32 check; /* of all other fields: two CPUs may write a cause at the same time */
+	char name[NAME_LENGTH]; /* of a task; else zero */
+};
+
+/* A cause that other CPUs write, on a cache line of its own: what they touch, this CPU has to fetch again. */
+struct cause_from_afar {
+	struct cause cause;
+	u32 wanted; /* as the CPU's `active` */
+	u32 pid;    /* the task that was woken */
+	u64 pad[2];
 };
 
 /* One interval with the name of what ran, and its cause. */
@@ -103,7 +113,8 @@ struct cpu_state {
 	u16 slot;   /* of the thread that is on this CPU; 0: none */
 	u32 next;   /* number of entries written to this CPU's ring; like all such numbers, it may wrap */
 	u32 full_at; /* where the ring was found to be full when the recorder's progress was last read */
-	u32 first;   /* index of the ring's first entry */
+	u16 ring;
+	u16 ring_order; /* the ring has 2 to the power of this entries */
 
 	struct open_interval softirq;
 	u64 stolen_ns; /* the hypervisor's counter when it was last read */
@@ -115,25 +126,26 @@ struct cpu_state {
 	struct open_interval task;
 	u64 on_cpu;          /* address of the task that came in at the last switch that was seen */
 	u64 scheduler_ahead; /* CLOCK_MONOTONIC less the scheduler's clock, in ns */
-	u64 pad;
-	u32 wakee;
-	u32 pad2;
-
-	struct cause sent;    /* why another CPU last sent an interrupt to this one */
-	struct cause woken;   /* what last woke the task `wakee` for this CPU */
-	struct cause running; /* what woke the task that is on this CPU */
 	u32 waiters[MOST_WAITERS]; /* slots of the followed threads that wait on this CPU, preempted; 0: free */
 
+	struct cause_from_afar sent;  /* why another CPU last sent an interrupt to this one */
+	struct cause_from_afar woken; /* what last woke a task for this CPU */
+
+	struct cause running; /* what woke the task that is on this CPU */
+	u64 pad[3];
+
 	struct open_interval outer; /* the hard interrupt within which `hardirq` runs, where there is one */
+	u64 pad2[4];
 } __attribute__((aligned(64)));
 
 /* Set before loading. */
 struct settings {
 	u64 tick_function; /* address of the callback of the tick's own timer */
+	u64 probe_name[2]; /* of the recorder's own probes, whose runs are not recorded; PROBE_NAME_REST bytes of the second word count */
 	u32 follow;        /* threads are followed */
 	u32 tells_state;   /* sched_switch passes the state in which it leaves a task (5.18 and later) */
 	u32 adopt;         /* processes that request the container are followed too */
-	u32 ring_entries;  /* of each CPU's ring, a power of two */
+	u32 own_tgid;      /* of the recorder; 0: unknown */
 };
 
 #endif

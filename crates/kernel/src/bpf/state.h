@@ -94,6 +94,15 @@ static __always_inline void count_lost(struct cpu_state *state)
 	__sync_fetch_and_add(&state->lost, 1);
 }
 
+static __always_inline void set_active(struct cpu_state *state, u16 active)
+{
+	if (state->active == active)
+		return;
+	state->active = active;
+	state->sent.wanted = active;
+	state->woken.wanted = active;
+}
+
 static __always_inline void open_at(struct cpu_state *state, struct open_interval *open, u32 kind, u32 id, u64 now_ns)
 {
 	open->inner_ns = taken_of(state);
@@ -120,10 +129,33 @@ static __always_inline bool is_recorded(struct open_interval *open)
 	return open->start_ns;
 }
 
-/* A hard interrupt comes. One that runs already waits in a place of its own until this one ends: a handler may handle the interrupts that its
- * device gathers (Intel's VMD). Of three, the middle one is lost. */
-static __always_inline u16 suspend_hardirq(struct cpu_state *state)
+/* Ends a hard interrupt whose end was not seen. */
+static __always_inline void forget_hardirq(struct cpu_state *state)
 {
+	if (!state->hardirq.inside)
+		return;
+	if (state->hardirq.start_ns)
+		count_lost(state);
+	state->hardirq.start_ns = 0;
+	state->hardirq.inside = 0;
+}
+
+/* Which hard interrupts come within others: those that a handler handles for its device, which gathers them (Intel's VMD). On arm64 all are
+ * reported by handlers. */
+static __always_inline bool may_nest(u32 kind)
+{
+#ifdef __TARGET_ARCH_x86
+	return kind == QUELL_IRQ;
+#else
+	return true;
+#endif
+}
+
+/* A hard interrupt comes. One that runs already waits in a place of its own until this one ends. Of three, the middle one is lost. */
+static __always_inline u16 suspend_hardirq(struct cpu_state *state, u32 kind)
+{
+	if (!may_nest(kind))
+		forget_hardirq(state);
 	u16 depth = state->hardirq.inside;
 	if (depth == 1)
 		state->outer = state->hardirq;
@@ -140,15 +172,6 @@ static __always_inline void leave_hardirq(struct cpu_state *state)
 	state->hardirq.inside = depth ? depth - 1 : 0;
 	if (depth == 2)
 		state->hardirq = state->outer;
-}
-
-/* None can run where softirqs begin or tasks switch. The end of one may have been missed, for instance while the programs were attached. */
-static __always_inline void forget_hardirq(struct cpu_state *state)
-{
-	if (state->hardirq.inside) {
-		state->hardirq.start_ns = 0;
-		state->hardirq.inside = 0;
-	}
 }
 
 /* Net time of an interval that ends now. Clocks of two CPUs may differ by a few ns, so a negative value becomes 0. */
@@ -211,16 +234,17 @@ static __always_inline bool has_room(struct cpu_state *state, s32 spare)
 {
 	if ((s32)(state->full_at - state->next) > spare)
 		return true;
-	u32 ring = state->first / settings.ring_entries;
+	u32 ring = state->ring;
 	struct emptied *by_recorder = bpf_map_lookup_elem(&emptied, &ring);
 	if (by_recorder)
-		state->full_at = *(volatile u32 *)&by_recorder->entries + settings.ring_entries;
+		state->full_at = *(volatile u32 *)&by_recorder->entries + (1u << state->ring_order);
 	return (s32)(state->full_at - state->next) > spare;
 }
 
 static __always_inline struct entry *entry_at(struct cpu_state *state, u32 number)
 {
-	u32 at = state->first + (number & (settings.ring_entries - 1));
+	u32 entries_each = 1u << state->ring_order;
+	u32 at = state->ring * entries_each + (number & (entries_each - 1));
 	return bpf_map_lookup_elem(&entries, &at);
 }
 

@@ -37,10 +37,18 @@ static __always_inline struct leaving leaving_at(struct task_struct *task)
 	return who;
 }
 
+/* Whether it is one of the recorder's own probes: their time is the measured program's. */
+static __always_inline bool is_probe(const struct leaving *who)
+{
+	const u64 *name = (const u64 *)who->name, rest = (1ull << 8 * PROBE_NAME_REST) - 1;
+	return name[0] == settings.probe_name[0] && (name[1] & rest) == settings.probe_name[1] &&
+	       (!settings.own_tgid || who->tgid == settings.own_tgid);
+}
+
 /* Records the run of a task, which ends now. The idle task is not noise. */
 static __always_inline void end_run(struct cpu_state *state, u32 cpu, const struct leaving *prev, u64 now_ns)
 {
-	if (!state->task.start_ns || prev->pid == 0)
+	if (!state->task.start_ns || prev->pid == 0 || is_probe(prev))
 		return;
 	u64 net = net_of(state, &state->task, now_ns);
 	u32 number;
@@ -76,7 +84,7 @@ static __always_inline void come(struct cpu_state *state, u32 cpu, u32 tid, u64 
 {
 	state->slot = slot_of_thread(tid);
 	state->victim = state->slot ? tid : 0;
-	state->active = state->watched || state->slot;
+	set_active(state, state->watched || state->slot);
 	enter(state, cpu, state->slot, now_ns);
 }
 
@@ -141,7 +149,7 @@ SEC("tp_btf/sched_switch") int BPF_PROG(task_switch, bool preempted, struct task
 {
 	u32 cpu = bpf_get_smp_processor_id();
 	struct cpu_state *state = state_of(cpu);
-	if (!state || (!state->watched && !settings.follow))
+	if (!state || (!state->active && !settings.follow))
 		return 0;
 	u64 now = bpf_ktime_get_ns();
 	struct leaving left = leaving(prev);
@@ -161,14 +169,18 @@ SEC("tp_btf/sched_switch") int BPF_PROG(task_switch, bool preempted, struct task
 	}
 	state->on_cpu = (u64)next;
 	state->running.known = 0;
-	if (state->wakee && state->wakee == next->pid)
-		state->running = state->woken;
-	state->wakee = 0;
+	u32 wakee = state->woken.pid;
+	if (wakee) {
+		if (wakee == next->pid)
+			state->running = state->woken.cause;
+		state->woken.pid = 0;
+	}
 	/* Happens only on a fully preemptible kernel: a softirq that loses its CPU is not recorded. */
 	if (state->softirq.inside) {
 		state->softirq.start_ns = 0;
 		state->softirq.inside = 0;
 	}
+	/* None runs where tasks switch. */
 	forget_hardirq(state);
 	open_at(state, &state->task, QUELL_TASK, 0, now);
 	return 0;

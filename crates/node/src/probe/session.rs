@@ -6,7 +6,7 @@ use std::thread::{Scope, ScopedJoinHandle};
 use std::time::Duration;
 
 use quell_recording::{
-    ClockFacts, Cpu, CpuFacts, Error, Manifest, Method, Nanos, Span, State, Throttling, Warning,
+    ClockFacts, Cpu, CpuFacts, Error, Manifest, Method, Nanos, PROBE_THREAD, Span, State, Throttling, Warning,
 };
 
 use super::sink::Disk;
@@ -101,8 +101,7 @@ fn spawn<'scope>(
 ) -> (Vec<Thread<'scope>>, Option<ProbeError>) {
     let mut threads = Vec::with_capacity(probes.len());
     for probe in probes {
-        // The kernel recorder uses this name to distinguish the program from what disturbs it.
-        match std::thread::Builder::new().name("quell-probe".into()).spawn_scoped(scope, || probe.run(run)) {
+        match std::thread::Builder::new().name(PROBE_THREAD.into()).spawn_scoped(scope, || probe.run(run)) {
             Ok(thread) => threads.push(thread),
             Err(source) => {
                 run.halt.store(true, Ordering::SeqCst);
