@@ -73,8 +73,7 @@ fn names(environment: &[u8], name: &str) -> bool {
 }
 
 fn own_user() -> u32 {
-    // SAFETY: the call has no preconditions.
-    unsafe { libc::geteuid() }
+    rustix::process::geteuid().as_raw()
 }
 
 #[cfg(test)]

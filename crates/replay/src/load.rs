@@ -95,7 +95,7 @@ fn open(path: &CStr, context: Context) -> Result<Option<Loaded>, &'static str> {
     let track = entry.read(words).map_err(ScheduleError::reason)?;
     let bearable = match context {
         Context::Timer => track.bearable(),
-        Context::Boundary | Context::Process => track.ends(spin::LONGEST_BURN_NS),
+        Context::Boundary | Context::Process => track.makes_progress(spin::LONGEST_BURN_NS),
     };
     bearable.map_err(ScheduleError::reason)?;
     let since = spin::wall_ns().saturating_sub(head.epoch_ns);

@@ -90,7 +90,7 @@ impl<'a> ProgressClockView<'a> {
         let apart = self.period.get().checked_div(count as u64).unwrap_or(u64::MAX);
         let lasts = (0..count).all(|detour| self.length_of(detour) > 0);
         if apart >= LEAST_APART_NS && lasts {
-            self.ends(LONGEST_DETOUR_NS)
+            self.makes_progress(LONGEST_DETOUR_NS)
         } else {
             Err(ScheduleError::Starves)
         }
@@ -100,7 +100,7 @@ impl<'a> ProgressClockView<'a> {
     ///
     /// # Errors
     /// [`ScheduleError::Starves`].
-    pub fn ends(&self, longest_ns: u64) -> Result<(), ScheduleError> {
+    pub fn makes_progress(&self, longest_ns: u64) -> Result<(), ScheduleError> {
         let gets_on = self.useful.get() >= self.period.get() / LEAST_USEFUL;
         let short = (0..self.detours()).all(|detour| self.length_of(detour) <= longest_ns);
         if gets_on && short { Ok(()) } else { Err(ScheduleError::Starves) }

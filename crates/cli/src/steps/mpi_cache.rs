@@ -17,8 +17,7 @@ pub fn mpi_cache() -> anyhow::Result<PathBuf> {
         }
     }
     // For a user without a home, such as `nobody`: a folder per user, because others share the machine.
-    // SAFETY: the call has no conditions.
-    let folder = std::env::temp_dir().join(format!("quell-mpi-{}", unsafe { libc::geteuid() }));
+    let folder = std::env::temp_dir().join(format!("quell-mpi-{}", rustix::process::geteuid().as_raw()));
     private(&folder)?;
     anyhow::ensure!(
         is_ours(&folder),
@@ -37,8 +36,7 @@ fn private(folder: &Path) -> std::io::Result<()> {
 /// Whether only this user can write to the folder: quell runs programs from it, which must not be someone else's.
 fn is_ours(folder: &Path) -> bool {
     use std::os::unix::fs::MetadataExt as _;
-    // SAFETY: the call has no conditions.
-    let me = unsafe { libc::geteuid() };
+    let me = rustix::process::geteuid().as_raw();
     folder
         .symlink_metadata()
         .is_ok_and(|facts| facts.is_dir() && facts.uid() == me && facts.mode() & 0o022 == 0)

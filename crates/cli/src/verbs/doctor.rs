@@ -99,8 +99,7 @@ fn settings() -> Finding {
         let advice = "run `quell tune` on the host; `quell tune audit` works here too";
         return finding(Verdict::Missing, format!("a container ({sign}): they are the host's"), Some(advice));
     }
-    // SAFETY: geteuid has no precondition.
-    if unsafe { libc::geteuid() } != 0 {
+    if !rustix::process::geteuid().is_root() {
         let advice = "`quell tune audit` and `plan` need no root; `apply`, `revert` and `try` do";
         return finding(Verdict::Limited, "only root may change them".into(), Some(advice));
     }

@@ -84,8 +84,7 @@ fn read_plan(path: &Path) -> anyhow::Result<Plan> {
 
 /// Whether this user may write to a machine.
 fn may_write(root: &Root) -> bool {
-    // SAFETY: geteuid has no precondition.
-    !root.is_system() || unsafe { libc::geteuid() } == 0
+    !root.is_system() || rustix::process::geteuid().is_root()
 }
 
 /// Refuses to write to a machine without root.

@@ -86,8 +86,7 @@ impl PlaceError {
 
 /// Whether this process runs as root.
 pub(super) fn is_root() -> bool {
-    // SAFETY: geteuid has no precondition.
-    unsafe { libc::geteuid() == 0 }
+    rustix::process::geteuid().is_root()
 }
 
 fn denied(reason: &str) -> String {

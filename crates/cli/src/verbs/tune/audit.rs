@@ -36,8 +36,7 @@ pub fn run(args: &TuneAudit, printer: Printer) -> anyhow::Result<Outcome> {
         printer
             .warn("the recording names no sources, so it cannot order the list: record with `--sources on`");
     }
-    // SAFETY: geteuid has no precondition.
-    let unprivileged = unsafe { libc::geteuid() } != 0;
+    let unprivileged = !rustix::process::geteuid().is_root();
     let document = document(&audit, &sources, &recordings, unprivileged);
     if let Some(path) = &args.html {
         html::write(path, &Page::new("Mitigations").with(Part::Audit, &document)?)?;
