@@ -127,7 +127,7 @@ pub(crate) fn types() -> Result<Btf<'static>, KernelError> {
 /// The hooks that this kernel lacks, each with what is missed without it: `HOOK: LOSS`. Needs no privilege.
 ///
 /// # Errors
-/// [`KernelError::NoTypes`] where the kernel has no type information.
+/// [`KernelError::NoTypes`] where the kernel has no type information, [`KernelError::TooManyFiles`] where it cannot be opened.
 pub fn missing_hooks() -> Result<Vec<String>, KernelError> {
     let kernel = types()?;
     let missing = MISSED.iter().filter(|(hook, _)| !exists(&kernel, hook));

@@ -477,6 +477,20 @@ fn own_pid() -> Option<u32> {
     (!in_pid_namespace()).then(std::process::id)
 }
 
+/// As PROBE_NAME_REST in records.h.
+const _: () = assert!(PROBE_THREAD.len() == 8 + 3);
+/// Each part begins on a cache line.
+const _: () = {
+    use std::mem::offset_of;
+    assert!(size_of::<types::cpu_state>() == 7 * 64);
+    assert!(offset_of!(types::cpu_state, softirq) == 64);
+    assert!(offset_of!(types::cpu_state, task) == 2 * 64);
+    assert!(offset_of!(types::cpu_state, sent) == 3 * 64);
+    assert!(offset_of!(types::cpu_state, woken) == 4 * 64);
+    assert!(offset_of!(types::cpu_state, running) == 5 * 64);
+    assert!(offset_of!(types::cpu_state, outer) == 6 * 64);
+};
+
 /// The name of the probes' threads, as the programs compare it.
 fn probe_name() -> [u64; 2] {
     let mut name = [0; 16];

@@ -89,7 +89,7 @@ impl Translator {
                 .map_or(0, |named| if Some(named.tgid) == self.own_pid { named.tgid } else { named.pid }),
             victim: record.victim,
             detail: self.symbols.name(record.what),
-            cause: named.and_then(|named| self.cause(&named.cause)),
+            cause: named.and_then(|named| self.cause(&named.cause, named.pid)),
         };
         Some((Cpu(record.cpu), interval))
     }
@@ -105,9 +105,10 @@ impl Translator {
         }
     }
 
-    /// `COMM (PID)` for a task; for an interrupt its source and the function that it ran. `None` also where two CPUs wrote it at the same time.
-    fn cause(&mut self, cause: &types::cause) -> Option<Arc<str>> {
-        let is_whole = cause.known == 1 && cause.check == check(cause);
+    /// `COMM (PID)` for a task; for an interrupt its source and the function that it ran. `woken` is the task that it woke, or 0. `None`
+    /// also where two CPUs wrote it at the same time.
+    fn cause(&mut self, cause: &types::cause, woken: u32) -> Option<Arc<str>> {
+        let is_whole = cause.known == 1 && cause.check == check_of(cause, woken);
         let kind = *SourceKind::ALL.get(cause.kind as usize).filter(|_| is_whole)?;
         // An interrupt has no name here, and a task no function: those fields hold leftovers and are ignored.
         let key = match kind {
@@ -157,13 +158,20 @@ impl Translator {
     }
 }
 
-/// As `blame_here` in causes.h computes it.
-fn check(cause: &types::cause) -> u32 {
+/// As `check_of` in causes.h computes it.
+fn check_of(cause: &types::cause, woken: u32) -> u32 {
     let name = bytes_of(cause.name);
     let (words, _) = name.as_chunks();
-    let name = words.iter().fold(0, |all, word| all ^ u64::from_ne_bytes(*word));
-    let all = cause.what ^ name ^ (u64::from(cause.kind) << 32 | u64::from(cause.id));
-    (all ^ all >> 32) as u32
+    let [first, second] = [words[0], words[1]].map(u64::from_ne_bytes);
+    let who = u64::from(cause.kind) << 32 | u64::from(cause.id);
+    let mixed = [
+        (cause.what, 0x9e37_79b9_7f4a_7c15_u64),
+        (first, 0xc2b2_ae3d_27d4_eb4f),
+        (second, 0x1656_67b1_9e37_79f9),
+        (who, 0xd6e8_feb8_6659_fd93),
+        (u64::from(woken), 0xff51_afd7_ed55_8ccd),
+    ];
+    (mixed.iter().fold(0_u64, |sum, (word, by)| sum.wrapping_add(word.wrapping_mul(*by))) >> 32) as u32
 }
 
 #[cfg(test)]
@@ -182,21 +190,27 @@ mod tests {
 
     #[test]
     fn a_cause_that_two_cpus_wrote_is_unknown() {
-        let of = |id: u32, name: &[u8; 16]| {
+        let of = |id: u32, name: &[u8], woken: u32| {
             let mut cause =
                 types::cause { known: 1, kind: SourceKind::Task as u32, id, ..Default::default() };
-            cause.name = name.map(|byte| byte as i8);
-            cause.check = check(&cause);
+            let mut whole = [0; 16];
+            whole[..name.len()].copy_from_slice(name);
+            cause.name = whole.map(|byte: u8| byte as i8);
+            cause.check = check_of(&cause, woken);
             cause
         };
-        let (one, other) = (of(7, b"make\0\0\0\0\0\0\0\0\0\0\0\0"), of(8, b"kworker/1:2\0\0\0\0\0"));
+        // As neighbours on a node are: their names and ids differ in a bit.
+        let (one, other) = (of(1000, b"rank0", 7), of(1001, b"rank1", 7));
         let mut translator = translator();
-        assert_eq!(translator.cause(&one).as_deref(), Some("make (7)"));
-        assert_eq!(translator.cause(&other).as_deref(), Some("kworker/1:2 (8)"));
-        assert_eq!(translator.cause(&types::cause { id: other.id, ..one }), None);
-        assert_eq!(translator.cause(&types::cause { name: other.name, ..one }), None);
-        assert_eq!(translator.cause(&types::cause { what: 1, check: other.check, ..one }), None);
-        assert_eq!(translator.cause(&types::cause { known: 0, ..one }), None);
+        assert_eq!(translator.cause(&one, 7).as_deref(), Some("rank0 (1000)"));
+        assert_eq!(translator.cause(&other, 7).as_deref(), Some("rank1 (1001)"));
+        assert_eq!(translator.cause(&types::cause { id: other.id, ..one }, 7), None);
+        assert_eq!(translator.cause(&types::cause { name: other.name, ..one }, 7), None);
+        assert_eq!(translator.cause(&types::cause { check: other.check, ..one }, 7), None);
+        assert_eq!(translator.cause(&types::cause { what: 1, ..one }, 7), None);
+        assert_eq!(translator.cause(&types::cause { known: 0, ..one }, 7), None);
+        // It woke another task.
+        assert_eq!(translator.cause(&one, 8), None);
     }
 
     #[test]

@@ -9,8 +9,8 @@ use std::time::Duration;
 use fs_err as fs;
 use tempfile::{Builder, TempDir};
 
-/// Age at which a folder of another host is abandoned: this one cannot see whether its process is alive.
-const OLD: Duration = Duration::from_secs(86_400);
+/// Age at which a folder of another host is abandoned: this one cannot see whether its process is alive, and a job may run for weeks.
+const OLD: Duration = Duration::from_secs(30 * 86_400);
 
 /// Makes a temporary folder of a kind, and removes those that this user's processes left behind when they were killed.
 ///

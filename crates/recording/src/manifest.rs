@@ -158,7 +158,7 @@ pub struct SourcesFacts {
     /// The source of a virtual machine's stolen time: `run queue`, which keeps the kernel's reading of the hypervisor's count
     /// at each tick, in ns; absent if it was not read.
     pub steal: Option<String>,
-    /// Number of intervals that did not fit into the buffer and were dropped, over all CPUs.
+    /// Number of intervals that did not fit into the buffer, or whose end was not seen, and were dropped, over all CPUs.
     pub lost: u64,
     /// Number of threads of the command that could not be followed for lack of space.
     pub lost_threads: u64,

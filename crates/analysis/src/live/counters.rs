@@ -153,14 +153,18 @@ impl Counters {
         }
     }
 
-    /// Ends an interval: all rows up to `until` were added, except for those that were lost. From now on, names that took much time get their own
-    /// counters. Their earlier time stays where it was counted, so that no counter decreases. The interval counts as observed on CPUs that are `open`.
-    pub fn turn(&mut self, until: Nanos, lost_intervals: u64, lost_detours: u64, open: impl Fn(Cpu) -> bool) {
+    /// The time since the last call, up to `until`, counts as observed on CPUs that were `open`.
+    pub fn observe(&mut self, until: Nanos, open: impl Fn(Cpu) -> bool) {
         let interval = until.saturating_sub(self.until);
         self.until = self.until.max(until);
         for (_, observed) in self.cpus.iter().zip(&mut self.observed).filter(|(cpu, _)| open(**cpu)) {
             *observed += interval;
         }
+    }
+
+    /// Ends an interval: all rows up to what was observed were added, except for those that were lost. From now on, names that took much time get
+    /// their own counters. Their earlier time stays where it was counted, so that no counter decreases.
+    pub fn turn(&mut self, lost_intervals: u64, lost_detours: u64) {
         self.lost_intervals = self.lost_intervals.max(lost_intervals);
         self.lost_detours = self.lost_detours.max(lost_detours);
         let least = (LEAST_SHARE * self.all_ns as f64) as u64;
@@ -214,7 +218,8 @@ mod tests {
             || vec![tick(0, 100), task("app", 3, 0, 9_000), task("mine", 7, 0, 5), task("rare", 8, 0, 1)];
         take(&mut counters, rows());
         assert_eq!((counters.named["tick"][0].ns, counters.named[OTHER][0].ns), (100, 9_001));
-        counters.turn(Nanos::from_nanos(10), 0, 0, |_| true);
+        counters.observe(Nanos::from_nanos(10), |_| true);
+        counters.turn(0, 0);
         take(&mut counters, rows());
         assert_eq!((counters.named["task:app"][0].ns, counters.named[OTHER][0].ns), (9_000, 9_002));
         assert!(!counters.named.contains_key("task:rare") && counters.own[0].ns == 10);
@@ -228,7 +233,8 @@ mod tests {
             for n in 0..500 {
                 take(&mut counters, vec![task(&format!("t{n}\u{1b}{round}"), 1, 0, 10_000 + n)]);
             }
-            counters.turn(Nanos::from_nanos(round), 0, 0, |_| true);
+            counters.observe(Nanos::from_nanos(round), |_| true);
+            counters.turn(0, 0);
         }
         assert_eq!(counters.named.len(), MOST_NAMED);
         assert!(counters.waiting.len() <= MOST_WAITING);
@@ -240,7 +246,8 @@ mod tests {
     fn a_task_cannot_pass_for_the_rest() {
         let mut counters = Counters::new(&[Cpu(1)], false, 7);
         take(&mut counters, vec![interval(Source::Task("other".into()), 0, 5)]);
-        counters.turn(Nanos::ZERO, 0, 0, |_| true);
+        counters.observe(Nanos::ZERO, |_| true);
+        counters.turn(0, 0);
         assert!(counters.named.contains_key("task:other"));
     }
 

@@ -164,7 +164,8 @@ mod tests {
                 (Cpu(3), task("q", 7, 0, 9)),
             ];
             counters.intervals(rows.into_iter());
-            counters.turn(Nanos::from_nanos(at + 1_000_000_000), at, 0, |_| true);
+            counters.observe(Nanos::from_nanos(at + 1_000_000_000), |_| true);
+            counters.turn(at, 0);
         }
         let text = openmetrics(&counters, "1.2.3");
         for line in [

@@ -24,7 +24,8 @@ impl Counters {
                 let rows: Vec<_> = trace.detours.iter().map(|detour| (trace.cpu, *detour)).collect();
                 counters.detours(&rows);
             }
-            counters.turn(until, lost[0], lost[1], |_| true);
+            counters.observe(until, |_| true);
+            counters.turn(lost[0], lost[1]);
         };
         let mut first = Self::new(&cpus, probed, own_pid);
         fill(&mut first);

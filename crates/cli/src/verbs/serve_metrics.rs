@@ -102,9 +102,9 @@ fn passive(plan: &Plan, stop: &AtomicBool, live: &mut Live) -> anyhow::Result<()
     live.begin(&mut manifest)?;
     while !stop.load(Ordering::SeqCst) {
         live.sleep_for(LONGEST_NAP);
-        live.look_who_is_online();
         live.look()?;
         let elapsed = Nanos::from_nanos(monotonic_ns() - zero);
+        live.observe(elapsed);
         if elapsed >= live.due {
             let (lost, intervals_lost) = (Vec::new(), live.lost());
             live.progress(&Progress { until_ns: elapsed, lost, intervals_lost })?;
@@ -122,7 +122,7 @@ struct Live {
     due: Nanos,
     /// CPUs whose probe has ended.
     closed: Vec<Cpu>,
-    /// CPUs that were online at each look of this interval: it counts as observed on them only. `None` where no look could be had.
+    /// CPUs that were online at the last look; `None` where the list could not be read, and all count as online.
     online: Option<Vec<Cpu>>,
 }
 
@@ -140,12 +140,14 @@ impl Live {
         }
     }
 
-    fn look_who_is_online(&mut self) {
-        let Ok(now) = machine::Cpus::online() else { return };
-        match &mut self.online {
-            Some(online) => online.retain(|cpu| now.contains(cpu)),
-            None => self.online = Some(now),
-        }
+    /// The time since the last look counts as observed on the CPUs that were online at both.
+    fn observe(&mut self, until: Nanos) {
+        let before = std::mem::replace(&mut self.online, machine::Cpus::online().ok());
+        let was_online =
+            |list: &Option<Vec<Cpu>>, cpu| list.as_ref().is_none_or(|list| list.binary_search(&cpu).is_ok());
+        self.counters.observe(until, |cpu| {
+            !self.closed.contains(&cpu) && was_online(&before, cpu) && was_online(&self.online, cpu)
+        });
     }
 
     fn publish(&self) {
@@ -174,12 +176,8 @@ impl Sink for Live {
             while self.due <= progress.until_ns {
                 self.due += self.interval;
             }
-            self.look_who_is_online();
-            let online = self.online.take();
-            let open = |cpu: Cpu| {
-                !self.closed.contains(&cpu) && online.as_ref().is_none_or(|online| online.contains(&cpu))
-            };
-            self.counters.turn(progress.until_ns, self.lost(), progress.lost.iter().sum(), open);
+            self.observe(progress.until_ns);
+            self.counters.turn(self.lost(), progress.lost.iter().sum());
             self.publish();
         }
         Ok(())

@@ -43,9 +43,18 @@ static __always_inline struct cause cause_of(const struct open_interval *open)
 	return (struct cause){ .kind = open->kind, .id = open->id, .what = open->what };
 }
 
-/* Blames what runs on this CPU right now: an interrupt, or else the task. Another CPU may write the same cause at the same time, so it is made
- * whole before it is written, and translate.rs checks that it was read whole. */
-static __always_inline void blame_here(struct cause *to)
+/* As translate.rs computes it. */
+static __always_inline u32 check_of(const struct cause *cause, u32 woken)
+{
+	const u64 *name = (const u64 *)cause->name;
+	u64 mixed = cause->what * 0x9e3779b97f4a7c15 + name[0] * 0xc2b2ae3d27d4eb4f + name[1] * 0x165667b19e3779f9 +
+		    ((u64)cause->kind << 32 | cause->id) * 0xd6e8feb86659fd93 + woken * 0xff51afd7ed558ccd;
+	return mixed >> 32;
+}
+
+/* Blames what runs on this CPU right now: an interrupt, or else the task. `woken` is the task that it woke, or 0. Another CPU may write the same
+ * cause at the same time, so it is made whole before it is written, and translate.rs checks that it was read whole, and for this task. */
+static __always_inline void blame_here(struct cause *to, u32 woken)
 {
 	struct cpu_state *here = this_cpu();
 	struct cause cause;
@@ -56,9 +65,7 @@ static __always_inline void blame_here(struct cause *to)
 	else
 		cause = current_task();
 	cause.known = 1;
-	u64 *name = (u64 *)cause.name;
-	u64 all = cause.what ^ name[0] ^ name[1] ^ ((u64)cause.kind << 32 | cause.id);
-	cause.check = all ^ all >> 32;
+	cause.check = check_of(&cause, woken);
 	*to = cause;
 }
 
@@ -66,7 +73,7 @@ static __always_inline int handle_send(u32 target)
 {
 	struct cpu_state *state = state_of(target);
 	if (state && state->sent.wanted)
-		blame_here(&state->sent.cause);
+		blame_here(&state->sent.cause, 0);
 	return 0;
 }
 
@@ -83,8 +90,9 @@ static __always_inline int handle_waking(struct task_struct *task)
 	struct cpu_state *target = state_of(cpu_of(task));
 	if (!target || !target->woken.wanted)
 		return 0;
-	blame_here(&target->woken.cause);
-	target->woken.pid = task->pid;
+	u32 pid = task->pid;
+	blame_here(&target->woken.cause, pid);
+	target->woken.pid = pid;
 	return 0;
 }
 

@@ -17,7 +17,7 @@ static __always_inline int enter_hardirq(u32 kind, u32 id)
 	struct cpu_state *state = this_cpu();
 	if (!state)
 		return 0;
-	u16 depth = suspend_hardirq(state, kind);
+	u16 depth = suspend_hardirq(state, kind, id);
 	if (state->active)
 		open_at(state, &state->hardirq, kind, id, now);
 	else
@@ -36,37 +36,28 @@ static __always_inline u64 close_hardirq(struct cpu_state *state, u32 kind, u64 
 	return net;
 }
 
-/* Whether the interrupt that ends now was recorded from its entry on. If not, it ends here. */
-static __always_inline bool is_recorded_hardirq(struct cpu_state *state)
-{
-	if (state->hardirq.start_ns)
-		return true;
-	leave_hardirq(state);
-	return false;
-}
-
 static __always_inline int exit_tick(void)
 {
 	u32 cpu = bpf_get_smp_processor_id();
 	struct cpu_state *state = state_of(cpu);
 	if (!state)
 		return 0;
-	bool recorded = state->hardirq.start_ns;
+	bool recorded = is_recorded_hardirq(state, QUELL_TICK, 0);
 	u64 now = bpf_ktime_get_ns();
-	if (recorded)
+	if (recorded) {
 		send_entry(state, cpu, &state->hardirq, now, close_hardirq(state, QUELL_TICK, now));
-	leave_hardirq(state);
-	if (recorded)
+		leave_hardirq(state);
 		look_for_steal(state, cpu, now);
+	}
 	look_for_unseen_switch(state, cpu, now);
 	return 0;
 }
 
-static __always_inline int exit_ipi(void)
+static __always_inline int exit_ipi(u32 id)
 {
 	u32 cpu = bpf_get_smp_processor_id();
 	struct cpu_state *state = state_of(cpu);
-	if (!state || !is_recorded_hardirq(state))
+	if (!state || !is_recorded_hardirq(state, QUELL_IPI, id))
 		return 0;
 	u64 now = bpf_ktime_get_ns();
 	u64 net = close_hardirq(state, QUELL_IPI, now);
@@ -87,11 +78,11 @@ static __always_inline int exit_ipi(void)
 	return 0;
 }
 
-static __always_inline int exit_irq(struct irqaction *action)
+static __always_inline int exit_irq(u32 irq, struct irqaction *action)
 {
 	u32 cpu = bpf_get_smp_processor_id();
 	struct cpu_state *state = state_of(cpu);
-	if (!state || !is_recorded_hardirq(state))
+	if (!state || !is_recorded_hardirq(state, QUELL_IRQ, irq))
 		return 0;
 	u64 now = bpf_ktime_get_ns();
 	u64 net = close_hardirq(state, QUELL_IRQ, now);
@@ -174,7 +165,7 @@ SEC("tp_btf/local_timer_exit") int local_timer_out(void *ctx) { return exit_tick
 
 #define IPI(vector, id)                                                                             \
 	SEC("tp_btf/" #vector "_entry") int vector##_in(void *ctx) { return enter_hardirq(QUELL_IPI, id); } \
-	SEC("tp_btf/" #vector "_exit") int vector##_out(void *ctx) { return exit_ipi(); }
+	SEC("tp_btf/" #vector "_exit") int vector##_out(void *ctx) { return exit_ipi(id); }
 
 EACH_IPI(IPI)
 
@@ -182,7 +173,7 @@ SEC("tp_btf/irq_handler_entry") int BPF_PROG(irq_handler_in, int irq) { return e
 
 SEC("tp_btf/irq_handler_exit") int BPF_PROG(irq_handler_out, int irq, struct irqaction *action)
 {
-	return exit_irq(action);
+	return exit_irq(irq, action);
 }
 
 SEC("tp_btf/softirq_entry") int BPF_PROG(softirq_in, unsigned int vector) { return enter_softirq(vector); }

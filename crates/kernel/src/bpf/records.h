@@ -32,7 +32,7 @@ struct cause {
 	u32 known;
 	u32 kind;
 	u32 id; /* a pid, or as in `record` */
-	u32 check; /* of all other fields: two CPUs may write a cause at the same time */
+	u32 check; /* of the other fields, and the task that was woken: two CPUs may write a cause at the same time */
 	char name[NAME_LENGTH]; /* of a task; else zero */
 };
 
@@ -119,7 +119,7 @@ struct cpu_state {
 	struct open_interval softirq;
 	u64 stolen_ns; /* the hypervisor's counter when it was last read */
 	u64 stolen_at_ns;
-	u64 lost;    /* intervals for which a ring had no room */
+	u64 lost;    /* intervals for which a ring had no room, or whose end was not seen */
 	u32 victim;  /* the id of the thread that is on this CPU; 0: it is not followed */
 	u32 watched; /* everything on this CPU is recorded */
 

@@ -129,12 +129,15 @@ static __always_inline bool is_recorded(struct open_interval *open)
 	return open->start_ns;
 }
 
-/* Ends a hard interrupt whose end was not seen. */
+/* Ends the hard interrupts whose end was not seen. */
 static __always_inline void forget_hardirq(struct cpu_state *state)
 {
-	if (!state->hardirq.inside)
+	u16 depth = state->hardirq.inside;
+	if (!depth)
 		return;
 	if (state->hardirq.start_ns)
+		count_lost(state);
+	if (depth > 1 && state->outer.start_ns)
 		count_lost(state);
 	state->hardirq.start_ns = 0;
 	state->hardirq.inside = 0;
@@ -151,12 +154,20 @@ static __always_inline bool may_nest(u32 kind)
 #endif
 }
 
-/* A hard interrupt comes. One that runs already waits in a place of its own until this one ends. Of three, the middle one is lost. */
-static __always_inline u16 suspend_hardirq(struct cpu_state *state, u32 kind)
+static __always_inline bool is_one(const struct open_interval *open, u32 kind, u32 id)
 {
-	if (!may_nest(kind))
-		forget_hardirq(state);
+	return open->kind == kind && open->id == id;
+}
+
+/* A hard interrupt comes. One that runs already waits in a place of its own until this one ends. Of three, the middle one is lost. None comes
+ * within itself, so its own end was not seen if it seems to. */
+static __always_inline u16 suspend_hardirq(struct cpu_state *state, u32 kind, u32 id)
+{
 	u16 depth = state->hardirq.inside;
+	if (depth && (!may_nest(kind) || is_one(&state->hardirq, kind, id) || (depth > 1 && is_one(&state->outer, kind, id)))) {
+		forget_hardirq(state);
+		depth = 0;
+	}
 	if (depth == 1)
 		state->outer = state->hardirq;
 	else if (depth && state->hardirq.start_ns)
@@ -172,6 +183,24 @@ static __always_inline void leave_hardirq(struct cpu_state *state)
 	state->hardirq.inside = depth ? depth - 1 : 0;
 	if (depth == 2)
 		state->hardirq = state->outer;
+}
+
+/* Whether the hard interrupt that ends now was recorded from its entry on. If not, it ends here. */
+static __always_inline bool is_recorded_hardirq(struct cpu_state *state, u32 kind, u32 id)
+{
+	u16 depth = state->hardirq.inside;
+	if (depth && !is_one(&state->hardirq, kind, id)) {
+		/* Its entry was not seen, or the end of one that came within it. */
+		if (depth != 2 || !is_one(&state->outer, kind, id))
+			return false;
+		if (state->hardirq.start_ns)
+			count_lost(state);
+		leave_hardirq(state);
+	}
+	if (state->hardirq.start_ns)
+		return true;
+	leave_hardirq(state);
+	return false;
 }
 
 /* Net time of an interval that ends now. Clocks of two CPUs may differ by a few ns, so a negative value becomes 0. */
