@@ -8,6 +8,7 @@ use std::{ptr, slice};
 
 use quell_recording::mpi::{Damage, Definitions, Event, Run};
 
+use crate::arrays::{self, Scope};
 use crate::chunks::{Extent, extent};
 use crate::collected::{Collected, take};
 use crate::definitions::Tables;
@@ -75,7 +76,8 @@ impl Archive {
             return Err(malformed(format!("it asks for buffers of {} bytes", chunk.max(definitions_chunk))));
         }
         let extent = extent(&anchor.with_extension("def"), definitions_chunk);
-        if let Some(broken) = extent.broken {
+        let fits = || arrays::check(&anchor.with_extension("def"), definitions_chunk, Scope::Global);
+        if let Err(broken) = extent.broken.map_or_else(fits, Err) {
             return Err(malformed(format!("its definitions cannot be read: {broken}")));
         }
         // SAFETY: the name is a C string that outlives the call.
@@ -271,10 +273,14 @@ fn places(reader: &Closing, tables: &Tables, folder: &Path, chunk: u64) -> Resul
     let locations = &tables.definitions.locations;
     let ids: Vec<u64> = locations.iter().map(|location| location.id).collect();
     let files: Vec<PathBuf> = ids.iter().map(|id| folder.join(format!("{id}.def"))).collect();
-    let extents: Vec<Extent> = files.iter().map(|file| extent(file, chunk)).collect();
-    // Truncated files of definitions are not read; if a location has none, its references are not mapped.
-    let most: Vec<u64> =
-        extents.iter().map(|extent| if extent.broken.is_none() { extent.size } else { 0 }).collect();
+    let sound = |file: &PathBuf| {
+        let extent = extent(file, chunk);
+        let fits = extent.broken.is_none() && arrays::check(file, chunk, Scope::Local).is_ok();
+        fits.then_some(extent.size)
+    };
+    // Damaged files of definitions are not read; if a location has none, its references are not mapped.
+    let sizes: Vec<Option<u64>> = files.iter().map(sound).collect();
+    let most: Vec<u64> = sizes.iter().map(|size| size.unwrap_or(0)).collect();
     let mut failed: Vec<c_int> = vec![0; ids.len()];
     // SAFETY: the reader is open; the lists have the length that is passed, and are written only within the call.
     let code = unsafe {
@@ -289,7 +295,7 @@ fn places(reader: &Closing, tables: &Tables, folder: &Path, chunk: u64) -> Resul
         stream: ptr::null_mut(),
         read: 0,
         extent: None,
-        end: (failed[at] != 0 || extents[at].broken.is_some() && files[at].exists()).then(|| {
+        end: (failed[at] != 0 || sizes[at].is_none() && files[at].exists()).then(|| {
             Err(Damage(format!("{} is damaged: the events cannot be understood", files[at].display())))
         }),
     };

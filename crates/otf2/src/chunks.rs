@@ -9,7 +9,7 @@ use std::path::Path;
 
 use fs_err::File;
 
-const HEAD: usize = 18;
+pub(crate) const HEAD: usize = 18;
 const CHUNK_MARK: u8 = 3;
 pub(crate) const LITTLE_ENDIAN: u8 = b'B';
 pub(crate) const BIG_ENDIAN: u8 = b'#';

@@ -5,6 +5,7 @@
 
 mod anchor;
 mod archive;
+mod arrays;
 mod chunks;
 mod clock;
 mod collected;

@@ -180,6 +180,17 @@ fn thousands_of_damaged_archives_are_survived() {
 }
 
 #[test]
+fn a_group_that_claims_more_members_than_its_record_holds_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    archive(folder.path(), 1);
+    // The first byte chooses the file.
+    let seed = fs::read("../../fuzz/corpus/otf2/group.seed").unwrap();
+    fs::write(folder.path().join("traces.def"), &seed[1..]).unwrap();
+    let refused = Archive::open(folder.path()).expect_err("16 million members in 88 bytes").to_string();
+    assert!(refused.contains("traces.def has a record at byte 61 that does not fit"), "{refused}");
+}
+
+#[test]
 fn what_stands_before_damage_is_kept() {
     let folder = tempfile::tempdir().unwrap();
     archive(folder.path(), 30_000);
