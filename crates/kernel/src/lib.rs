@@ -10,6 +10,7 @@
 mod adopt;
 pub mod container;
 mod cost;
+mod cpu_state;
 mod drained;
 mod error;
 mod faults;
