@@ -435,6 +435,7 @@ fn own_pid() -> Option<u32> {
 
 /// As PROBE_NAME_REST in records.h.
 const _: () = assert!(PROBE_THREAD.len() == 8 + 3);
+
 /// The name of the probes' threads, as the programs compare it.
 fn probe_name() -> [u64; 2] {
     let mut name = [0; 16];

@@ -110,11 +110,8 @@ impl Translator {
     fn cause(&mut self, cause: &types::cause, woken: u32) -> Option<Arc<str>> {
         let is_whole = cause.known == 1 && cause.check == check_of(cause, woken);
         let kind = *SourceKind::ALL.get(cause.kind as usize).filter(|_| is_whole)?;
-        // An interrupt has no name here, and a task no function: those fields hold leftovers and are ignored.
-        let key = match kind {
-            SourceKind::Task => (cause.kind, cause.id, 0, bytes_of(cause.name)),
-            _ => (cause.kind, cause.id, cause.what, [0; 16]),
-        };
+        // An interrupt has no name here, and a task no function: those fields are zero.
+        let key = (cause.kind, cause.id, cause.what, bytes_of(cause.name));
         if let Some(known) = self.causes.get(&key) {
             return Some(Arc::clone(known));
         }
