@@ -12,6 +12,7 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
+import advise_removed
 import fleet
 import machine
 import metric_container
@@ -44,6 +45,7 @@ BENCHMARKS = {
     "track": tracked,
     "fleet": fleet,
     "try-verdicts": try_verdicts,
+    "advise-removed": advise_removed,
 }
 FAILED = 1
 LIMIT_BROKEN = 3
@@ -54,6 +56,8 @@ class Setting(NamedTuple):
 
     quell: Path
     scratch: Path
+    # Where a long benchmark keeps its results, so that it goes on after it was stopped.
+    kept: Path
     cpu: int
     other_cpu: int | None
     seed: int
@@ -106,7 +110,8 @@ def bench(name: str, options: argparse.Namespace) -> int:
     built = ROOT / ".x"
     built.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="bench-", dir=built) as scratch:
-        setting = Setting(options.quell, Path(scratch), cpus[-1], other, options.seed, options.rounds, order)
+        kept = built / f"bench-{name}.jsonl"
+        setting = Setting(options.quell, Path(scratch), kept, cpus[-1], other, options.seed, options.rounds, order)
         setting.say(f"{name}: measuring on CPU {setting.cpu}")
         try:
             result = BENCHMARKS[name].measure(setting)
@@ -118,6 +123,7 @@ def bench(name: str, options: argparse.Namespace) -> int:
     result.commands = [line.replace(f"{ROOT}/", "") for line in result.commands]
     text = page(name, today, result, known)
     file.write_text(text, encoding="utf-8")
+    kept.unlink(missing_ok=True)
     print(text)
     setting.say(f"{name}: written to {file}")
     broken = [limit for limit in result.limits if not limit.holds]

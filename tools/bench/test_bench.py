@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import math
 import os
 import sys
 import tempfile
@@ -12,7 +13,9 @@ import unittest
 from array import array
 from pathlib import Path
 
+import advise_removed
 import child
+import kept
 import metric_container
 import page
 import probe_loop
@@ -46,6 +49,67 @@ class Loops(unittest.TestCase):
         ):
             with self.assertRaises(child.BenchError, msg=text):
                 probe_loop.read_loops(text)
+
+
+class KeptResults(unittest.TestCase):
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.file = Path(folder.name) / "kept.jsonl"
+
+    def kept(self, about: str = "ten pairs", trials: tuple[str, ...] = ("a", "b", "c")) -> kept.Kept:
+        return kept.Kept(self.file, about, list(trials), ["helps", "hurts"])
+
+    def test_a_run_goes_on_where_it_was_stopped(self) -> None:
+        first = self.kept()
+        self.assertEqual(first.results, [])
+        first.add("a", "helps")
+        first.add("b", "hurts")
+        again = self.kept()
+        self.assertEqual(again.results, ["helps", "hurts"])
+        again.add("c", "helps")
+        self.assertEqual(self.kept().results, ["helps", "hurts", "helps"])
+
+    def test_other_settings_are_refused_and_lose_nothing(self) -> None:
+        self.kept().add("a", "helps")
+        before = self.file.read_text()
+        for changes in ({"about": "nine pairs"}, {"trials": ("b", "a", "c")}):
+            with self.assertRaisesRegex(child.BenchError, "other settings", msg=str(changes)):
+                self.kept(**changes)
+        self.assertEqual(self.file.read_text(), before)
+
+    def test_a_damaged_file_is_refused(self) -> None:
+        self.kept().add("a", "helps")
+        whole = self.file.read_text()
+        for text in ("", whole[:-4], whole.replace("helps", "works"), "7\n", whole + "[]\n"):
+            self.file.write_text(text)
+            with self.assertRaisesRegex(child.BenchError, "remove it", msg=text):
+                self.kept()
+
+
+class Removals(unittest.TestCase):
+    def test_agreement_is_in_units_of_both_intervals(self) -> None:
+        left = advise_removed.Left(10, 7, 13)
+        self.assertEqual(left.apart(advise_removed.Left(15, 11, 19)), 1)
+        self.assertEqual(advise_removed.Left(15, 11, 19).apart(left), 1)
+        # Only the sides that face each other count.
+        self.assertEqual(left.apart(advise_removed.Left(15, 11, 99)), 1)
+        exact = advise_removed.Left(10, 10, 10)
+        self.assertEqual(exact.apart(exact), 0)
+        self.assertEqual(exact.apart(advise_removed.Left(11, 11, 11)), math.inf)
+
+    def test_an_order_counts_where_it_is_measured(self) -> None:
+        def both(expected: float, real: float) -> dict:
+            return {16: tuple(advise_removed.Left(value, value - 1, value + 1) for value in (expected, real))}
+
+        one = {"a": both(1, 2), "b": both(9, 10), "c": both(8, 10.5)}
+        self.assertEqual(advise_removed.orders(one, 16), (2, 2))
+        self.assertEqual(advise_removed.orders({**one, "c": both(0, 20)}, 16), (1, 3))
+
+    def test_another_document_is_refused(self) -> None:
+        for text in ("", "{}", '{"sources": []}', '{"sources": [{"source": "task:sampler", "costs": [{}]}]}'):
+            with self.assertRaises(child.BenchError, msg=text):
+                advise_removed.predicted_left(text, "sampler")
 
 
 class Files(unittest.TestCase):

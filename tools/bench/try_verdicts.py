@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from child import BenchError, run
+from kept import Kept
 from page import Limit, Result
 
 if TYPE_CHECKING:
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 
 ROUNDS = 2
 PAIRS = 10
-DURATION = "1s"
+DURATION = "500ms"
+SETTLE = "100ms"
 TIMEOUT_S = 600.0
 VERDICTS = ["helps", "inconclusive", "no-effect-larger-than", "hurts"]
 # A thread of a daemon works for the first time and sleeps for the second, in microseconds, about.
@@ -87,9 +89,9 @@ KSM_WORK = {"pages_to_scan": "500", "sleep_millisecs": "20", "run": "1"}
 
 QUESTION = (
     "Mitigations that remove a disturber, and mitigations that do nothing, each tried many times in random order with "
-    f"`quell tune try --pairs {PAIRS} --duration {DURATION}`, on a quiet CPU and with a busy neighbour there. "
-    "Those that do nothing are settings that this machine does not depend on, and the binding of a process that sleeps "
-    "while another one of the same name disturbs."
+    f"`quell tune try --pairs {PAIRS} --duration {DURATION} --settle {SETTLE}`, on a quiet CPU and with a busy "
+    "neighbour there. Those that do nothing are settings that this machine does not depend on, and the binding of a "
+    "process that sleeps while another one of the same name disturbs."
 )
 NOTES = [
     "A true mitigation may be *inconclusive*, and must not be called *no effect*.",
@@ -105,6 +107,19 @@ class Case:
     # Starts the disturber, and yields the words that follow `tune try`.
     disturber: Callable[[Setting], contextlib.AbstractContextManager[list[str]]]
     helps: bool
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A mitigation that is tried once."""
+
+    case: Case
+    busy: bool
+    seed: int
+
+    def name(self) -> str:
+        """The name under which its result is kept."""
+        return f"{self.case.name}{', busy' if self.busy else ''}, seed {self.seed}"
 
 
 def daemon(shape: tuple[int, int, int], *, moved: bool) -> Callable[[Setting], contextlib.AbstractContextManager]:
@@ -212,18 +227,18 @@ def verdict(text: str) -> str:
     raise BenchError(f"`tune try` has no such verdict: {one['verdict']}")
 
 
-def trial(setting: Setting, case: Case, *, busy: bool, commands: list[str]) -> str:
+def trial(setting: Setting, one: Trial, commands: list[str]) -> str:
     """One trial of a mitigation."""
     site = setting.scratch / "site"
     site.mkdir(exist_ok=True)
     (site / "off-compute-cpus.toml").write_text(SITE, encoding="utf-8")
     common = ["--yes", "--json", "--max-risk", "high", "--allow-users", "--allow-owner", "--site", str(site)]
-    common += ["--cpus", str(setting.cpu), "--ranks", "2", "--pairs", str(PAIRS), "--duration", DURATION]
-    common += ["--seed", str(setting.random.randrange(1 << 30))]
+    common += ["--cpus", str(setting.cpu), "--ranks", "2", "--pairs", str(PAIRS)]
+    common += ["--duration", DURATION, "--settle", SETTLE, "--seed", str(one.seed)]
     with contextlib.ExitStack() as stack:
-        if busy:
+        if one.busy:
             stack.enter_context(bound(setting, [sys.executable, "-c", NEIGHBOUR]))
-        words = stack.enter_context(case.disturber(setting))
+        words = stack.enter_context(one.case.disturber(setting))
         tried = run([str(setting.quell), "tune", "try", *words, *common], TIMEOUT_S).checked()
     commands.append(tried.line().replace(str(setting.scratch), "."))
     return verdict(tried.stdout)
@@ -234,16 +249,24 @@ def measure(setting: Setting) -> Result:
     if setting.other_cpu is None:
         raise BenchError("it needs a second CPU, to which daemons are moved")
     rounds = setting.rounds or ROUNDS
-    trials = [(case, busy) for case in CASES for busy in (False, True) for _ in range(rounds)]
+    trials = [
+        Trial(case, busy, setting.random.randrange(1 << 30))
+        for case in CASES
+        for busy in (False, True)
+        for _ in range(rounds)
+    ]
     setting.random.shuffle(trials)
+    kept = Kept(setting.kept, f"try-verdicts {PAIRS} {DURATION} {SETTLE}", [one.name() for one in trials], VERDICTS)
+    commands: list[str] = []
+    for number, one in enumerate(trials[len(kept.results) :], len(kept.results) + 1):
+        found = trial(setting, one, commands)
+        kept.add(one.name(), found)
+        setting.say(f"{number} of {len(trials)}: {one.case.name}{', busy' if one.busy else ''}: {found}")
     seen: dict[tuple[str, bool], Counter[str]] = {
         (case.name, busy): Counter() for case in CASES for busy in (False, True)
     }
-    commands: list[str] = []
-    for number, (case, busy) in enumerate(trials, 1):
-        found = trial(setting, case, busy=busy, commands=commands)
-        seen[case.name, busy][found] += 1
-        setting.say(f"{number} of {len(trials)}: {case.name}{', busy' if busy else ''}: {found}")
+    for one, found in zip(trials, kept.results):
+        seen[one.case.name, one.busy][found] += 1
     return result(seen, commands)
 
 
