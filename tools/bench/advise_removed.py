@@ -47,6 +47,7 @@ QUESTION = (
 )
 NOTES = [
     "Agreed: expected and measured differ by no more than both 95 % intervals together (root of the sum of squares).",
+    "What has no interval, since the recordings do not show how rare its noise is, is not compared.",
     "Order: of two daemons whose measured slowdowns left differ by more than both intervals, both say the same first.",
 ]
 
@@ -58,6 +59,15 @@ class Left:
     percent: float
     low: float
     high: float
+
+    @staticmethod
+    def read(percent: float, interval: list[float] | None) -> Left:
+        """From a document, where an interval that says nothing is missing."""
+        return Left(percent, *(interval or (-math.inf, math.inf)))
+
+    def has_interval(self) -> bool:
+        """Whether the recordings show how large it is."""
+        return math.isfinite(self.low) and math.isfinite(self.high)
 
     def apart(self, other: Left) -> float:
         """The difference in units of both intervals together: at most 1 where they agree."""
@@ -151,7 +161,7 @@ def predicted_left(text: str, name: str) -> list[Left]:
     """What `advise` expects to be left without a daemon, for each number of ranks."""
     try:
         (source,) = [one for one in json.loads(text)["sources"] if one["source"] == f"task:{name}"]
-        return [Left(cost["without_percent"], *cost["without_ci95_percent"]) for cost in source["costs"]]
+        return [Left.read(cost["without_percent"], cost["without_ci95_percent"]) for cost in source["costs"]]
     except (ValueError, KeyError, TypeError) as error:
         raise BenchError(f"`advise --json` is not as expected for `task:{name}`: {error}") from error
 
@@ -160,7 +170,7 @@ def measured_left(text: str) -> list[Left]:
     """The slowdown of a recording for each number of ranks."""
     try:
         points = json.loads(text)["points"]
-        return [Left(point["slowdown_percent"], *point["ci95_percent"]) for point in points]
+        return [Left.read(point["slowdown_percent"], point["ci95_percent"]) for point in points]
     except (ValueError, KeyError, TypeError) as error:
         raise BenchError(f"`predict --json` is not as expected: {error}") from error
 
@@ -179,21 +189,31 @@ def orders(one: Round, ranks: int) -> tuple[int, int]:
     return right, resolved
 
 
+def is_resolved(pair: tuple[Left, Left]) -> bool:
+    """Whether both the expected and the measured slowdown have an interval."""
+    return all(left.has_interval() for left in pair)
+
+
 def summary(one: Round) -> str:
     """A round in one line."""
-    agreed = sum(left.apart(real) <= 1 for scales in one.values() for left, real in scales.values())
+    pairs = [pair for scales in one.values() for pair in scales.values() if is_resolved(pair)]
+    agreed = sum(left.apart(real) <= 1 for left, real in pairs)
     right, resolved = (sum(values) for values in zip(*(orders(one, ranks) for ranks in RANKS)))
-    return f"{agreed} of {len(one) * len(RANKS)} agree, {right} of {resolved} orders are right"
+    return f"{agreed} of {len(pairs)} agree, {right} of {resolved} orders are right"
 
 
 def result(rounds: list[Round], commands: list[str]) -> Result:
     """The table, and the limits."""
     header = ["without", "ranks", "expected", "measured", "half an interval", "agreed"]
     made = Result(QUESTION, header, [], [], commands[:2] + commands[-len(DAEMONS) - 1 :], list(NOTES))
-    apart = 0
+    apart = compared = 0
     for name in DAEMONS:
         for ranks in RANKS:
-            pairs = [one[name][ranks] for one in rounds]
+            pairs = [one[name][ranks] for one in rounds if is_resolved(one[name][ranks])]
+            compared += len(pairs)
+            if not pairs:
+                made.rows.append([name, f"{ranks:,}", "not resolved", "", "", "0 of 0"])
+                continue
             disagree = sum(left.apart(real) > 1 for left, real in pairs)
             apart += disagree
             expected, measured = zip(*((left.percent, real.percent) for left, real in pairs))
@@ -202,7 +222,7 @@ def result(rounds: list[Round], commands: list[str]) -> Result:
             made.rows.append([name, f"{ranks:,}", *cells, f"{len(pairs) - disagree} of {len(pairs)}"])
     found = [orders(one, ranks) for one in rounds for ranks in RANKS]
     right, resolved = (sum(values) for values in zip(*found))
-    differ = 100 * apart / (len(rounds) * len(DAEMONS) * len(RANKS))
+    differ = 100 * apart / max(1, compared)
     made.limits = [
         Limit("expected and measured slowdowns that differ", differ, 10, " %"),
         Limit(f"orders of two daemons that are wrong, of {resolved}", resolved - right, 0),

@@ -94,6 +94,10 @@ class Removals(unittest.TestCase):
         self.assertEqual(advise_removed.Left(15, 11, 19).apart(left), 1)
         # Only the sides that face each other count.
         self.assertEqual(left.apart(advise_removed.Left(15, 11, 99)), 1)
+        unknown = advise_removed.Left.read(10, None)
+        self.assertFalse(unknown.has_interval())
+        self.assertEqual(unknown.apart(left), 0)
+        self.assertEqual(left.apart(advise_removed.Left.read(99, None)), 0)
         exact = advise_removed.Left(10, 10, 10)
         self.assertEqual(exact.apart(exact), 0)
         self.assertEqual(exact.apart(advise_removed.Left(11, 11, 11)), math.inf)

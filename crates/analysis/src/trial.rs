@@ -17,10 +17,14 @@
 //! intervals: Jennison and Turnbull, "Group Sequential Methods", 2000, chapter 9; a spending function as in Lan and DeMets, "Discrete
 //! sequential boundaries for clinical trials", Biometrika 70, 1983). The number of pairs at a look must not depend on the noise so far.
 //!
+//! What a mitigation addresses must occur before it can be shown to have no effect: noise that did not occur shows nothing.
+//!
 //! Load of others is a covariate: where it explains the differences in detours, their gain is adjusted for it by least squares. If load differs
 //! between the sides, the mitigation may have moved tasks that its patterns miss, and least squares cannot tell that from a gain of its own. Then
-//! detours decide only what holds both if load costs them nothing and if it costs them the most that it can. What the mitigation
-//! addresses contains no load, and is never adjusted.
+//! detours decide only what holds both if load costs them nothing and if it costs them the most that it can. A difference that is too
+//! small to see may be the mitigation's doing as well, so *no effect* must also hold for detours as measured. What the mitigation
+//! addresses contains no load, and is never adjusted. Whether load differs depends on which side is which, so each of the two ways to
+//! judge detours has half of their probability of error.
 
 mod bounds;
 mod paired;
@@ -49,6 +53,8 @@ const LEAST_PAIRS: u64 = 5;
 const LEAST_SHARE: f64 = 0.001;
 /// Number of figures that the verdict depends on.
 const FIGURES: f64 = 2.0;
+/// Number of ways to judge detours where there is load: adjusted for it, or for the least and the most that it can cost.
+const WAYS: f64 = 2.0;
 /// Steps of the measurement that the limit of an effect has at least; an interval is at least one wide on either side.
 const LEAST_STEPS: f64 = 2.0;
 /// Load that differs between the sides with a lower probability may be the mitigation's own doing.
@@ -63,6 +69,8 @@ pub struct Design {
     pub confidence: f64,
     /// The smallest effect of interest, as a share of a figure without the mitigation.
     pub smallest: f64,
+    /// Whether the mitigation names the noise that it addresses. Then that noise must occur before there can be a verdict of no effect.
+    pub addresses: bool,
     /// Which look at the data this is, from 1; `None` if there is only one.
     pub look: Option<u32>,
 }
@@ -153,6 +161,11 @@ pub struct Trial {
     /// The number of further pairs with which a verdict is likely, from the spread so far; null if there is a verdict, or if it would be
     /// more than a million.
     pub further_pairs: Option<u64>,
+    /// Noise that occurs, on a CPU, less often than once in this time may have been missed, at the same confidence, in ns; null if nothing was
+    /// recorded.
+    pub missed_if_rarer_than_ns: Option<u64>,
+    /// Whether the verdict waits for noise that the mitigation addresses, none of which occurred.
+    pub unseen: bool,
     /// All detours.
     pub detours: Effect,
     /// Noise that its patterns match.
@@ -169,18 +182,20 @@ pub struct Trial {
 /// increase. There is no effect if neither is larger than its limit.
 pub fn trial(pairs: &[(Round, Round)], design: &Design) -> Trial {
     let loads = differences(pairs, &|round| round.load);
-    let load = unadjusted("load", pairs, &|round| round.load, design.alpha() / FIGURES);
+    let (step, clock) = (largest(pairs, |round| round.step), largest(pairs, |round| round.clock_step));
+    let alpha = design.alpha() / FIGURES;
+    let load = unadjusted("load", pairs, &|round| round.load, clock, alpha);
     let differs = signed_rank(&loads).is_some_and(|found| found.p <= LOAD_DIFFERS);
-    let detours = Figure::judge("detours", pairs, &|round| round.detours, design, |gains| {
-        if differs {
-            Bounds::over_loads(&gains, &loads, step(pairs))
-        } else {
-            Bounds::adjusted(gains, &loads, step(pairs))
-        }
+    let of_detours =
+        Judge { alpha: alpha / if is_seen(&load) { WAYS } else { 1.0 }, step, must_occur: false };
+    let detours = Figure::judge("detours", pairs, &|round| round.detours, design, of_detours, |gains| {
+        if differs { Bounds::over_loads(&gains, &loads, step) } else { Bounds::adjusted(gains, &loads, step) }
     });
-    let addressed = Figure::judge("addressed", pairs, &|round| round.addressed, design, |gains| {
-        Bounds::adjusted(gains, &[], step(pairs))
-    });
+    let of_addressed = Judge { alpha, step: clock, must_occur: design.addresses };
+    let addressed =
+        Figure::judge("addressed", pairs, &|round| round.addressed, design, of_addressed, |gains| {
+            Bounds::adjusted(gains, &[], clock)
+        });
     let background = Background {
         load,
         differs,
@@ -190,11 +205,12 @@ pub fn trial(pairs: &[(Round, Round)], design: &Design) -> Trial {
     let names = noisiest(pairs);
     let of = |name: &String| {
         let rate = |round: &Round| round.sources.get(name).copied().unwrap_or(0.0);
-        unadjusted(name, pairs, &rate, design.alpha() / names.len() as f64)
+        unadjusted(name, pairs, &rate, clock, design.alpha() / names.len() as f64)
     };
     let sources = names.iter().map(of).collect();
     let verdict = verdict(pairs.len() as u64, &detours.effect, &addressed.effect);
-    let all = further_of([&detours, &addressed], design.next().alpha() / FIGURES);
+    let share = design.next().alpha() / design.alpha();
+    let all = further_of([&detours, &addressed], share);
     let further = all.map(|all| all.saturating_sub(pairs.len() as u64).max(1));
     Trial {
         pairs: pairs.len() as u64,
@@ -203,6 +219,8 @@ pub fn trial(pairs: &[(Round, Round)], design: &Design) -> Trial {
         smallest_percent: 100.0 * design.smallest,
         verdict,
         further_pairs: further.filter(|_| verdict == Verdict::Inconclusive),
+        missed_if_rarer_than_ns: missed_if_rarer_than_ns(pairs, alpha),
+        unseen: verdict == Verdict::Inconclusive && design.addresses && !is_seen(&addressed.effect),
         detours: detours.effect,
         addressed: addressed.effect,
         background,
@@ -225,18 +243,43 @@ fn verdict(pairs: u64, detours: &Effect, addressed: &Effect) -> Verdict {
     }
 }
 
-/// The number of pairs with which one figure would have changed, or both would lie within their limits; whichever is less.
-fn further_of(figures: [&Figure; 2], alpha: f64) -> Option<u64> {
-    let changed = figures.iter().filter_map(|figure| figure.bounds.pairs_to_exclude_zero(alpha)).min();
-    let within = figures.map(|Figure { effect, bounds, .. }| {
-        if is_seen(effect) { bounds.pairs_to_lie_within(effect.limit_ns_per_s?, alpha) } else { Some(0) }
+/// The mean time between events of which a recording of this length holds none with probability `alpha`, from the shorter side.
+fn missed_if_rarer_than_ns(pairs: &[(Round, Round)], alpha: f64) -> Option<u64> {
+    let watched = |of: &dyn Fn(&(Round, Round)) -> u64| pairs.iter().map(of).sum::<u64>();
+    let shorter = watched(&|pair| pair.0.watched_ns).min(watched(&|pair| pair.1.watched_ns));
+    // Events of a Poisson process, e^(-length / mean) = alpha.
+    (shorter > 0).then(|| (shorter as f64 / -alpha.ln()) as u64)
+}
+
+/// The number of pairs with which one figure would have changed, or both would lie within their limits; whichever is less. `share` is the
+/// probability of error of the next look in units of this one's.
+fn further_of(figures: [&Figure; 2], share: f64) -> Option<u64> {
+    let level = |figure: &Figure| figure.judge.alpha * share;
+    let changed =
+        figures.iter().filter_map(|figure| figure.bounds.pairs_to_exclude_zero(level(figure))).min();
+    let within = figures.map(|figure| match (is_seen(&figure.effect), figure.judge.must_occur) {
+        (true, _) => figure.bounds.pairs_to_lie_within(figure.effect.limit_ns_per_s?, level(figure)),
+        (false, must_occur) => (!must_occur).then_some(0),
     });
     let within = within.into_iter().collect::<Option<Vec<u64>>>().and_then(|all| all.into_iter().max());
-    changed.into_iter().chain(within).min().map(|pairs| pairs.max(least_pairs(alpha)))
+    let least = figures.map(|figure| least_pairs(level(figure))).into_iter().min()?;
+    changed.into_iter().chain(within).min().map(|pairs| pairs.max(least))
+}
+
+/// How a figure is judged.
+#[derive(Clone, Copy, Debug)]
+struct Judge {
+    /// Its probability of error.
+    alpha: f64,
+    /// The smallest difference that a recording can show.
+    step: f64,
+    /// Whether there can be no verdict of no effect before it occurs.
+    must_occur: bool,
 }
 
 /// A figure that the verdict depends on.
 struct Figure {
+    judge: Judge,
     effect: Effect,
     bounds: Bounds,
     /// Whether it shows something as measured, but not whatever load cost.
@@ -249,25 +292,32 @@ impl Figure {
         pairs: &[(Round, Round)],
         of: &dyn Fn(&Round) -> f64,
         design: &Design,
+        judge: Judge,
         bounds: impl FnOnce(Vec<f64>) -> Bounds,
     ) -> Self {
-        let alpha = design.alpha() / FIGURES;
+        let Judge { alpha, step, must_occur } = judge;
         let bounds = bounds(differences(pairs, of));
         let mut effect = effect(name, pairs, of, &bounds, alpha);
-        let limit = (design.smallest * effect.without_ns_per_s).max(LEAST_STEPS * step(pairs));
-        let within = !is_seen(&effect) || bounds.lie_within(limit, alpha);
+        let limit = (design.smallest * effect.without_ns_per_s).max(LEAST_STEPS * step);
+        let within = if is_seen(&effect) { bounds.lie_within(limit, alpha) } else { !must_occur };
         effect.limit_ns_per_s = Some(limit);
         effect.within_limit = Some(within);
-        let measured = bounds.as_measured();
+        let measured = bounds.best();
         let shown = measured.excludes_zero(alpha) || measured.lies_within(limit, alpha);
         let undecided = is_seen(&effect) && shown && !effect.changed && !within;
-        Self { effect, bounds, undecided }
+        Self { judge, effect, bounds, undecided }
     }
 }
 
 /// A figure that no load was adjusted for.
-fn unadjusted(name: &str, pairs: &[(Round, Round)], of: &dyn Fn(&Round) -> f64, alpha: f64) -> Effect {
-    effect(name, pairs, of, &Bounds::adjusted(differences(pairs, of), &[], step(pairs)), alpha)
+fn unadjusted(
+    name: &str,
+    pairs: &[(Round, Round)],
+    of: &dyn Fn(&Round) -> f64,
+    step: f64,
+    alpha: f64,
+) -> Effect {
+    effect(name, pairs, of, &Bounds::adjusted(differences(pairs, of), &[], step), alpha)
 }
 
 fn effect(
@@ -282,7 +332,7 @@ fn effect(
         name: name.to_owned(),
         without_ns_per_s: mean(pairs.iter().map(|pair| of(&pair.0))).unwrap_or(0.0),
         with_ns_per_s: mean(pairs.iter().map(|pair| of(&pair.1))).unwrap_or(0.0),
-        gain_ns_per_s: bounds.as_measured().centre(),
+        gain_ns_per_s: bounds.best().centre(),
         low_ns_per_s: low,
         high_ns_per_s: high,
         changed: false,
@@ -293,7 +343,7 @@ fn effect(
     effect
 }
 
-/// A figure that is zero on both sides of all pairs did not change.
+/// A figure that is zero on both sides of all pairs did not occur, and did not change.
 fn is_seen(effect: &Effect) -> bool {
     effect.without_ns_per_s != 0.0 || effect.with_ns_per_s != 0.0
 }
@@ -302,8 +352,8 @@ fn differences(pairs: &[(Round, Round)], of: &dyn Fn(&Round) -> f64) -> Vec<f64>
     pairs.iter().map(|(without, with)| of(without) - of(with)).collect()
 }
 
-fn step(pairs: &[(Round, Round)]) -> f64 {
-    pairs.iter().flat_map(|(without, with)| [without.step, with.step]).fold(0.0, f64::max)
+fn largest(pairs: &[(Round, Round)], of: impl Fn(&Round) -> f64) -> f64 {
+    pairs.iter().flat_map(|(without, with)| [of(without), of(with)]).fold(0.0, f64::max)
 }
 
 fn noisiest(pairs: &[(Round, Round)]) -> Vec<String> {

@@ -283,7 +283,7 @@ fn escape_html(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-    use quell_analysis::advise::{Advice, Leaving, Question, advise};
+    use quell_analysis::advise::{Advice, Given, Leaving, Question, advise};
     use quell_analysis::predict::Options;
     use quell_analysis::whatif::Job;
     use quell_recording::Nanos;
@@ -316,6 +316,7 @@ mod tests {
             compute: &[],
             most_sources: 8,
             leave: Leaving::default(),
+            given: &Given::default(),
         };
         advise(&question, &|_, _| ()).unwrap()
     }

@@ -48,6 +48,9 @@ pub struct Mitigation {
     /// Whether programs on the node notice (CPUs vanish, a network card resets): it must be alone in a plan.
     #[serde(default)]
     pub disruptive: bool,
+    /// Seconds until it has taken effect, or lost it, after its settings were written; `tune try` waits for that.
+    #[serde(default)]
+    pub settle_s: u64,
     /// The row of IBM's page from which it comes.
     pub ibm: Option<String>,
     /// Sources of its facts.

@@ -5,8 +5,8 @@ use serde::Serialize;
 
 use super::proposals::{Applicability, Effect, Weighed};
 use super::{Base, Candidate};
-use crate::predict::PredictError;
-use crate::whatif::Ran;
+use crate::predict::{PredictError, Sample};
+use crate::whatif::{Ran, SelectedSources};
 
 /// Maximum number of mitigations that are tried.
 const MOST_TRIED: usize = 12;
@@ -23,73 +23,144 @@ pub struct Best {
 }
 
 /// Selects greedily by gain at the last scale: a mitigation is added if the job then certainly saves more. Manual ones may be added. As soon
-/// as one of them moves noise away, the job leaves the CPUs that it goes to.
+/// as one of them moves noise away, the job leaves the CPUs that it goes to. Sources that hide each other cost next to nothing one by one, so
+/// all that are possible are then tried together, and those that add nothing are left out again.
 pub(super) fn best(
     base: &Base<'_>,
     leaving: Option<&Base<'_>>,
     proposals: &[Weighed],
     candidates: &[Candidate],
 ) -> Result<Option<Best>, PredictError> {
+    let search = Search { base, leaving, candidates };
     let is_choice = |one: &&Weighed| {
         one.proposal.standing <= Applicability::ByHand
-            && one.proposal.worth_it
+            && one.proposal.effects.is_some()
             && (leaving.is_some() || !one.moves)
     };
     // In the order of the proposals, whose first is the one to try first.
-    let order = proposals.iter().filter(is_choice);
-    let mut picked: Vec<&Weighed> = Vec::new();
-    let mut so_far = base.ran.clone();
-    for one in order.take(MOST_TRIED) {
-        if conflicts(one, &picked, candidates) {
-            continue;
-        }
-        let moves = picked.iter().chain([&one]).any(|one| one.moves);
-        let side = if moves { leaving.unwrap_or(base) } else { base };
-        let ran = match side.without(&joined(&picked, one, side, candidates)) {
-            // As for a proposal: the larger share of work may exceed what can be simulated.
-            Err(_) if moves => continue,
-            other => other?,
-        };
-        if is_worth_adding(&so_far, &ran) {
-            (so_far, picked) = (ran, picked.into_iter().chain([one]).collect());
+    let choices: Vec<&Weighed> = proposals.iter().filter(is_choice).take(MOST_TRIED).collect();
+    let mut found = Found { picked: Vec::new(), ran: base.ran.clone() };
+    for one in choices.iter().filter(|one| one.proposal.worth_it) {
+        let set: Vec<&Weighed> = found.picked.iter().copied().chain([*one]).collect();
+        if !search.conflicts(one, &found.picked)
+            && let Some(more) = search.run(set)?
+            && search.is_worth_adding(&found, &more)?
+        {
+            found = more;
         }
     }
+    for with_movers in [false, true] {
+        let mut set = found.picked.clone();
+        for one in choices.iter().filter(|one| with_movers || !one.moves) {
+            let known = set.iter().any(|other| other.proposal.id == one.proposal.id);
+            if !known && !search.conflicts(one, &set) {
+                set.push(one);
+            }
+        }
+        if set.len() > found.picked.len()
+            && let Some(all) = search.run(set)?
+            && search.is_worth_adding(&found, &all)?
+        {
+            found = search.without_idle(all)?;
+        }
+    }
+    let Found { picked, ran } = found;
     if picked.is_empty() {
         return Ok(None);
     }
     let on_cpus = picked.iter().find_map(|one| one.proposal.on_cpus.clone());
     let ids = picked.iter().map(|one| one.proposal.id.clone()).collect();
-    Ok(Some(Best { ids, on_cpus, effects: base.effects(&so_far) }))
+    Ok(Some(Best { ids, on_cpus, effects: base.effects(&ran) }))
 }
 
-fn conflicts(one: &Weighed, picked: &[&Weighed], candidates: &[Candidate]) -> bool {
-    let names = |id: &str, other: &str| {
-        candidates
+/// A set of mitigations, and the job with them.
+#[derive(Clone)]
+struct Found<'a> {
+    picked: Vec<&'a Weighed>,
+    ran: Ran,
+}
+
+impl Found<'_> {
+    fn moves(&self) -> bool {
+        self.picked.iter().any(|one| one.moves)
+    }
+}
+
+struct Search<'a> {
+    base: &'a Base<'a>,
+    leaving: Option<&'a Base<'a>>,
+    candidates: &'a [Candidate],
+}
+
+impl Search<'_> {
+    /// The job with a set of mitigations, on the CPUs that they leave it. `None` if its larger share of work cannot be simulated.
+    fn run<'w>(&self, picked: Vec<&'w Weighed>) -> Result<Option<Found<'w>>, PredictError> {
+        let moves = picked.iter().any(|one| one.moves);
+        let side = if moves { self.leaving.unwrap_or(self.base) } else { self.base };
+        match side.without(&self.selected(&picked, side)) {
+            Err(_) if moves => Ok(None),
+            ran => Ok(Some(Found { picked, ran: ran? })),
+        }
+    }
+
+    /// Whether a job certainly saves more with the larger set. CPUs that a set leaves can be left without it: what that alone saves is no
+    /// gain of the set.
+    fn is_worth_adding(&self, before: &Found<'_>, after: &Found<'_>) -> Result<bool, PredictError> {
+        if !is_worth_adding(&before.ran, &after.ran) {
+            return Ok(false);
+        }
+        let Some(leaving) = self.leaving.filter(|_| after.moves() && !before.moves()) else {
+            return Ok(true);
+        };
+        let left = leaving.without(&self.selected(&before.picked, leaving));
+        Ok(left.is_ok_and(|left| is_worth_adding(&left, &after.ran)))
+    }
+
+    /// The set without those that add nothing to the others, of which the last is left out first.
+    fn without_idle<'w>(&self, mut found: Found<'w>) -> Result<Found<'w>, PredictError> {
+        for at in (0..found.picked.len()).rev() {
+            let mut fewer = found.picked.clone();
+            fewer.remove(at);
+            if let Some(fewer) = self.run(fewer)?
+                && !self.is_worth_adding(&fewer, &found)?
+            {
+                found = fewer;
+            }
+        }
+        Ok(found)
+    }
+
+    fn conflicts(&self, one: &Weighed, picked: &[&Weighed]) -> bool {
+        let names = |id: &str, other: &str| {
+            self.candidates
+                .iter()
+                .any(|candidate| candidate.id == id && candidate.conflicts.iter().any(|it| it == other))
+        };
+        let id = &one.proposal.id;
+        picked.iter().any(|other| names(id, &other.proposal.id) || names(&other.proposal.id, id))
+    }
+
+    /// What all of them together select on the nodes of one side, which may have fewer CPUs than the nodes they were proposed for.
+    fn selected(&self, picked: &[&Weighed], side: &Base<'_>) -> Vec<SelectedSources> {
+        let ids: Vec<&str> = picked.iter().map(|one| one.proposal.id.as_str()).collect();
+        let patterns: Vec<_> = self
+            .candidates
             .iter()
-            .any(|candidate| candidate.id == id && candidate.conflicts.iter().any(|it| it == other))
-    };
-    let id = &one.proposal.id;
-    picked.iter().any(|other| names(id, &other.proposal.id) || names(&other.proposal.id, id))
+            .filter(|candidate| ids.contains(&candidate.id.as_str()))
+            .flat_map(|candidate| candidate.patterns.iter().cloned())
+            .collect();
+        side.nodes.iter().map(|node| SelectedSources::addressed(node, &patterns)).collect()
+    }
 }
 
-/// What all of them together select on the base's nodes, which may have fewer CPUs than the nodes they were proposed for.
-fn joined(
-    picked: &[&Weighed],
-    one: &Weighed,
-    base: &Base<'_>,
-    candidates: &[Candidate],
-) -> Vec<crate::whatif::SelectedSources> {
-    let ids: Vec<&str> = picked.iter().chain([&one]).map(|one| one.proposal.id.as_str()).collect();
-    let patterns: Vec<_> = candidates
-        .iter()
-        .filter(|candidate| ids.contains(&candidate.id.as_str()))
-        .flat_map(|candidate| candidate.patterns.iter().cloned())
-        .collect();
-    base.nodes.iter().map(|node| crate::whatif::SelectedSources::addressed(node, &patterns)).collect()
-}
-
-fn is_worth_adding(so_far: &Ran, ran: &Ran) -> bool {
+/// Whether the difference at the last scale is certain, and large enough for a job to notice.
+pub(super) fn is_worth_adding(so_far: &Ran, ran: &Ran) -> bool {
     let (Some(before), Some(after)) = (so_far.samples.last(), ran.samples.last()) else { return false };
+    is_worth(before, after)
+}
+
+/// The same for one scale.
+pub(super) fn is_worth(before: &Sample, after: &Sample) -> bool {
     let gain = before.gain(after);
     let effect = Effect {
         ranks: 0,

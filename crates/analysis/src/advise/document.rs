@@ -1,11 +1,10 @@
 //! The document of an advice.
 
-use quell_recording::Nanos;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::proposals::{Applicability, Proposal, Weighed};
-use super::{Best, Leave, Question};
+use super::{Best, Leave, Question, proof};
 use crate::Warning;
 use crate::predict::SyncName;
 use crate::whatif::{AttributedNoise, Costs, Job, Load, Scale, Source, Switches};
@@ -101,13 +100,14 @@ impl JobFacts {
 
 pub(super) fn write(
     question: &Question<'_>,
+    used: &[AttributedNoise],
     costs: Costs,
     proposals: Vec<Weighed>,
     best: Option<Best>,
     (leave, what_if): (Option<Leave>, Switches),
 ) -> Advice {
     let mitigations: Vec<Proposal> = proposals.into_iter().map(|one| one.proposal).collect();
-    let worth_it = mitigations.iter().any(|one| one.worth_it);
+    let worth_it = best.is_some() || mitigations.iter().any(|one| one.worth_it);
     let node = |node: &AttributedNoise| NodeFacts {
         name: node.name.clone(),
         cpus: node.cpus().count() as u64,
@@ -130,34 +130,8 @@ pub(super) fn write(
         warnings: costs.warnings,
     };
     advice.verdict = verdict(&advice, question.candidates.is_empty());
-    advice.try_it = try_it(&advice);
+    advice.try_it = proof::command(&advice, watched(used), question.given);
     advice
-}
-
-fn try_it(advice: &Advice) -> Option<String> {
-    let best = advice.best.as_ref()?;
-    let can_now = |one: &&Proposal| {
-        one.standing == Applicability::Possible && !one.reboot && best.ids.contains(&one.id)
-    };
-    let tried: Vec<&Proposal> = advice.mitigations.iter().filter(can_now).collect();
-    let risks = ["low", "medium", "high"];
-    let risk = tried.iter().filter_map(|one| risks.iter().position(|risk| *risk == one.risk)).max()?;
-    let risk = if risk == 0 { String::new() } else { format!(" --max-risk {}", risks[risk]) };
-    // A job that leaves CPUs to the system is tried on the others, which `try` watches if it is not asked for others.
-    let leaves = tried.iter().any(|one| one.on_cpus.is_some());
-    let watch = match &advice.watched {
-        Some(cpus) if !leaves => format!(" --watch {cpus}"),
-        _ => String::new(),
-    };
-    let quantum = advice.job.quantum_ns.map(|ns| format!(" --quantum {}", typed(ns))).unwrap_or_default();
-    let ids: Vec<&str> = tried.iter().map(|one| one.id.as_str()).collect();
-    Some(format!("sudo quell tune try {}{watch}{quantum}{risk} --yes", ids.join("+")))
-}
-
-/// A time as an argument: in readable form, unless that rounds it.
-fn typed(ns: u64) -> String {
-    let text = Nanos::from_nanos(ns).to_string();
-    if text.parse() == Ok(Nanos::from_nanos(ns)) { text } else { format!("{ns}ns") }
 }
 
 fn watched(nodes: &[AttributedNoise]) -> Option<String> {

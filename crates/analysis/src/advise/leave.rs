@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::base::share;
+use super::best::is_worth;
 use crate::predict::{JobNoise, Options, PredictError, Sample};
 use crate::whatif::{AttributedNoise, Job, Kind, Ran};
 
@@ -47,6 +48,9 @@ pub struct LeaveScale {
     /// The same if tasks and device interrupts move to the free CPUs.
     #[column(title = "left, daemons moved there", points)]
     pub left_moved_percent: f64,
+    /// 95 % confidence interval of what that saves, from pairs of runs: the first time less this one, in percent of the quantum.
+    #[column(title = "saves, 95 %", points)]
+    pub saved_moved_ci95_percent: Option<[f64; 2]>,
 }
 
 /// The effect of leaving a number of CPUs of each node to the system: the first ones of its list.
@@ -73,7 +77,8 @@ pub struct Leave {
     pub ranks_per_node: u64,
     /// One entry for each number of CPUs.
     pub choices: Vec<LeaveChoice>,
-    /// The number of CPUs that gives the shortest phase at the largest scale, with movable noise moved; 0 if leaving none does.
+    /// The number of CPUs to leave, with movable noise moved, for the largest scale: the fewest with which no other number certainly saves 0.5 %
+    /// more; 0 if none certainly saves as much.
     pub best: u64,
 }
 
@@ -103,6 +108,7 @@ pub(super) fn leave(
     }
     let all: Vec<u64> = full.iter().map(|&at| options.ranks[at]).collect();
     let mut choices = Vec::new();
+    let mut lasts: Vec<Sample> = Vec::new();
     for &left in leaving.counts.iter().filter(|left| (1..cpus).contains(*left)) {
         let place = (per_node, cpus - left, left);
         let silent: Vec<f64> = full.iter().map(|&at| whole.samples[at].silent_ns).collect();
@@ -112,10 +118,12 @@ pub(super) fn leave(
             ranks: all[at],
             ranks_left: share(all[at], per_node, cpus - left).ranks,
             full_percent: 100.0 + whole.costs[full[at]].slowdown_percent,
-            left_percent: as_is[at],
-            left_moved_percent: moved[at],
+            left_percent: 100.0 + as_is[at].slowdown_percent(),
+            left_moved_percent: 100.0 + moved[at].slowdown_percent(),
+            saved_moved_ci95_percent: whole.samples[full[at]].gain(&moved[at]).ci95,
         };
         let scales: Vec<LeaveScale> = (0..all.len()).map(scale).collect();
+        lasts.extend(moved.into_iter().next_back());
         choices.push(LeaveChoice {
             left,
             on_cpus: kept(nodes, left),
@@ -127,23 +135,28 @@ pub(super) fn leave(
     if choices.is_empty() {
         return Ok(None);
     }
-    let last =
-        |choice: &LeaveChoice| choice.scales.last().map_or(f64::INFINITY, |one| one.left_moved_percent);
-    let quickest = choices.iter().min_by(|a, b| last(a).total_cmp(&last(b)));
-    let best =
-        quickest.filter(|choice| choice.pays_moved_from_ranks.is_some()).map_or(0, |choice| choice.left);
+    let lefts: Vec<u64> = choices.iter().map(|choice| choice.left).collect();
+    let none = full.last().map(|&at| &whole.samples[at]);
+    let best = none.map_or(0, |none| fewest(none, &lefts, &lasts));
     Ok(Some(Leave { cpus, ranks_per_node: per_node, choices, best }))
 }
 
-/// The time of a phase at each number of ranks, in percent of the time without noise of the job that leaves none, for `(ranks per node, CPUs
-/// for them, CPUs left)`.
+/// The fewest CPUs that save something certain over leaving `none`, and with which no other number certainly saves more.
+fn fewest(none: &Sample, lefts: &[u64], with: &[Sample]) -> u64 {
+    let as_good = |one: &Sample| !with.iter().any(|other| is_worth(one, other));
+    let good = lefts.iter().zip(with).filter(|(_, one)| is_worth(none, one) && as_good(one));
+    good.map(|(left, _)| *left).min().unwrap_or(0)
+}
+
+/// A phase at each number of ranks, against the time without noise of the job that leaves none, for `(ranks per node, CPUs for them, CPUs
+/// left)`.
 fn times(
     nodes: &[AttributedNoise],
     options: &Options,
     (ranks, silent_ns): (&[u64], &[f64]),
     (per_node, room, left): (u64, u64, u64),
     moved: bool,
-) -> Result<Vec<f64>, PredictError> {
+) -> Result<Vec<Sample>, PredictError> {
     let used = per_node.min(room) as usize;
     let noise: Vec<_> = nodes
         .iter()
@@ -161,12 +174,12 @@ fn times(
     let job = Job::Phases(Options {
         ranks: ranks.iter().map(|ranks| ranks / per_node * share.ranks).collect(),
         quantum: quantum.unwrap_or(options.quantum),
-        replicates: 0,
+        // Only what is compared needs an interval.
+        replicates: if moved { options.replicates } else { 0 },
         ..options.clone()
     });
     let ran = job.run(JobNoise::from_nodes(&noise))?;
-    let percent = |(sample, silent): (Sample, &f64)| 100.0 + sample.against(*silent).slowdown_percent();
-    Ok(ran.samples.into_iter().zip(silent_ns).map(percent).collect())
+    Ok(ran.samples.into_iter().zip(silent_ns).map(|(sample, silent)| sample.against(*silent)).collect())
 }
 
 /// The CPUs that the job keeps, if all nodes have the same.

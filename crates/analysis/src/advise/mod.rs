@@ -4,6 +4,7 @@ mod base;
 mod best;
 mod document;
 mod leave;
+mod proof;
 mod proposals;
 #[cfg(test)]
 mod tests;
@@ -42,6 +43,15 @@ pub struct Candidate {
     pub conflicts: Vec<String>,
 }
 
+/// What the command that tests a recommendation repeats of the request.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Given {
+    /// The CPUs that compute, if they were given.
+    pub cpus: Option<String>,
+    /// The folder with the site's own mitigations, if it is not the usual one.
+    pub site: Option<String>,
+}
+
 /// A request for advice.
 #[derive(Clone, Debug)]
 pub struct Question<'a> {
@@ -57,6 +67,8 @@ pub struct Question<'a> {
     pub most_sources: usize,
     /// The CPUs of a node to consider leaving to the system.
     pub leave: Leaving,
+    /// What the printed command repeats.
+    pub given: &'a Given,
 }
 
 /// Gives advice. Calls `progress` with the work that is done and the total.
@@ -94,5 +106,5 @@ pub fn advise(question: &Question<'_>, progress: &(dyn Fn(u64, u64) + Sync)) -> 
     let leave = leave::leave(nodes, job, &base.ran, &question.leave).unwrap_or(None);
     let what_if = switches(&used, job, &costs.sources)?;
     progress(100, 100);
-    Ok(document::write(question, costs, proposals, best, (leave, what_if)))
+    Ok(document::write(question, &used, costs, proposals, best, (leave, what_if)))
 }

@@ -8,9 +8,10 @@ use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::best::is_worth_adding;
 use super::{Base, Candidate};
 use crate::predict::PredictError;
-use crate::whatif::{OnNode, SelectedSources, Source, on_node};
+use crate::whatif::{OnNode, SelectedSources, Source, SourceCost, on_node};
 
 /// Maximum number of mitigations whose effect is predicted: those that address the most noise.
 const MOST_EFFECTS: usize = 24;
@@ -117,6 +118,11 @@ pub(super) fn proposals(
         candidates.par_iter().filter_map(|one| proposal(base, leaving, one, sources)).collect();
     let most = |one: &Weighed| std::cmp::Reverse(one.proposal.node.total_ns);
     all.sort_by_key(|one| (one.proposal.standing, most(one)));
+    // The job on the CPUs that it would keep, with all their noise: what leaving the others saves is no gain of a mitigation.
+    let left = leaving.and_then(|side| {
+        let none: Vec<_> = side.nodes.iter().map(|node| SelectedSources::by(node, |_| false)).collect();
+        side.without(&none).ok()
+    });
     let noise: u64 = sources.iter().map(|source| source.node.total_ns).sum();
     let mut predicted = 0;
     let count = all.len();
@@ -135,7 +141,8 @@ pub(super) fn proposals(
             other => other?,
         };
         let effects = side.effects(&ran);
-        proposal.worth_it = effects.last().is_some_and(Effect::is_worth_it);
+        let moved = !*moves || left.as_ref().is_some_and(|left| is_worth_adding(left, &ran));
+        proposal.worth_it = moved && effects.last().is_some_and(Effect::is_worth_it);
         proposal.effects = Some(effects);
         predicted += 1;
     }
@@ -164,9 +171,10 @@ fn gain(proposal: &Proposal) -> f64 {
     proposal.effects.as_ref().and_then(|all| all.last()).map_or(f64::NEG_INFINITY, |last| last.gain_percent)
 }
 
-/// Whether a source that it addresses has a share in the slowdown, however little time it takes.
+/// Whether a source that it addresses costs the job something, alone or among the others, however little time it takes.
 fn costs_much(proposal: &Proposal, sources: &[Source]) -> bool {
-    let part = |source: &Source| source.costs.iter().map(|cost| cost.part_percent).fold(0.0, f64::max);
+    let cost = |cost: &SourceCost| cost.part_percent.max(cost.alone_percent);
+    let part = |source: &Source| source.costs.iter().map(cost).fold(0.0, f64::max);
     let whole = sources.iter().map(part).sum::<f64>();
     let mine = sources.iter().filter(|source| proposal.addresses.contains(&source.source));
     mine.map(part).sum::<f64>() >= LEAST_SHARE * whole && whole > 0.0

@@ -46,7 +46,15 @@ fn advice(nodes: &[AttributedNoise], candidates: &[Candidate], compute: &[Cpu], 
     let options = Options { phases: 400, replicates: 20, ..Options::new(ranks.to_vec()) };
     let job = Job::Phases(options);
     advise(
-        &Question { nodes, job: &job, candidates, compute, most_sources: 8, leave: Leaving::default() },
+        &Question {
+            nodes,
+            job: &job,
+            candidates,
+            compute,
+            most_sources: 8,
+            leave: Leaving::default(),
+            given: &Given::default(),
+        },
         &|_, _| (),
     )
     .unwrap()
@@ -169,9 +177,17 @@ fn ranks_that_leave_cpus_anyway_leave_them_at_no_cost() {
     let options = Options { phases: 400, replicates: 20, ..Options::new(ranks) };
     let job = Job::Phases(options);
     let leave = Leaving { counts: vec![0, 1, 2, 4, 8], ranks_per_node: Some(4) };
-    let question =
-        Question { nodes: &nodes, job: &job, candidates: &[], compute: &[], most_sources: 8, leave };
+    let question = Question {
+        nodes: &nodes,
+        job: &job,
+        candidates: &[],
+        compute: &[],
+        most_sources: 8,
+        leave,
+        given: &Given::default(),
+    };
     let leave = advise(&question, &|_, _| ()).unwrap().leave.unwrap();
+    assert_eq!(leave.best, 1, "the fewest, as more save nothing more");
     let counts: Vec<u64> = leave.choices.iter().map(|choice| choice.left).collect();
     assert_eq!((counts, leave.ranks_per_node), (vec![1, 2, 4], 4), "none, and all of them, are no choice");
     for choice in &leave.choices {
@@ -179,4 +195,131 @@ fn ranks_that_leave_cpus_anyway_leave_them_at_no_cost() {
         assert_eq!(scale.ranks_left, scale.ranks);
         assert!(scale.left_moved_percent < 102.0 && scale.full_percent > 150.0, "{choice:?}");
     }
+}
+
+/// Noise of one CPU that a mitigation cannot remove: a job that leaves that CPU is rid of it, with the mitigation or without.
+#[test]
+fn what_leaving_cpus_saves_is_no_gain_of_a_mitigation() {
+    let quiet = r#"
+        [[component]]
+        name = "task:kworker/u"
+        poisson = { rate = "5/s" }
+        duration = { constant = "3us" }
+    "#;
+    let irq = "[[component]]\nname = \"irq:eth0\"\npoisson = { rate = \"10/s\" }\nduration = { constant = \"1ms\" }\n";
+    let all = node(&format!("{quiet}{irq}"), 16);
+    let is_irq = |kind: u32| &*all.kinds()[kind as usize].family == "irq:eth0";
+    let on_one = all.with_traces(|trace| {
+        let stays = trace.segments.iter().filter(|one| trace.cpu == Cpu(0) || !is_irq(one.kind));
+        trace.queued(stays.copied().collect())
+    });
+    let candidates = [
+        candidate("workqueue-away", "task:kworker", Applicability::Possible, true),
+        candidate("irq-away", "irq:eth0", Applicability::Possible, true),
+    ];
+    let compute: Vec<Cpu> = (1..16).map(Cpu).collect();
+    let advice = advice(&[on_one], &candidates, &compute, &[4_096]);
+    let of = |id: &str| advice.mitigations.iter().find(|one| one.id == id);
+    let away = of("workqueue-away").unwrap();
+    assert!(away.effects.as_ref().unwrap()[0].gain_percent > 50.0 && !away.worth_it, "{away:?}");
+    assert!(of("irq-away").is_none(), "there is no such noise on the CPUs that the job keeps");
+    assert_eq!((advice.best, advice.try_it), (None, None));
+    assert_eq!(advice.leave.unwrap().best, 1);
+}
+
+/// Two sources that are met in nearly each phase hide each other: without either nothing is gained.
+#[test]
+fn sources_that_hide_each_other_are_removed_together() {
+    let components = ["task:ksmd", "task:kdamond"].map(|name| {
+        format!("[[component]]\nname = \"{name}\"\npoisson = {{ rate = \"4/s\" }}\nduration = {{ constant = \"5ms\" }}\n")
+    });
+    let candidates = [
+        candidate("ksm", "task:ksmd", Applicability::Possible, false),
+        candidate("damon", "task:kdamond", Applicability::Possible, false),
+        candidate("idle", "tick", Applicability::Possible, false),
+    ];
+    let tick =
+        "[[component]]\nname = \"tick\"\nperiodic = { period = \"1s\" }\nduration = { constant = \"1us\" }\n";
+    let advice = advice(&[node(&(components.concat() + tick), 1)], &candidates, &[], &[4_096]);
+    assert!(advice.mitigations.iter().all(|one| !one.worth_it), "{:?}", advice.mitigations);
+    let mut ids = advice.best.unwrap().ids;
+    ids.sort_unstable();
+    assert_eq!(ids, ["damon", "ksm"]);
+    assert!(advice.worth_it && !advice.verdict.contains("nothing"), "{}", advice.verdict);
+}
+
+#[test]
+fn the_command_tests_what_is_recommended() {
+    let rare = r#"
+        [[component]]
+        name = "task:ksmd"
+        poisson = { rate = "0.5/s" }
+        duration = { constant = "5ms" }
+    "#;
+    let nodes = [node(rare, 4)];
+    let options = Options { phases: 400, replicates: 20, ..Options::new(vec![16, 1_024]) };
+    let job = Job::Phases(options);
+    let command = |moves, given: &Given, ranks_per_node| {
+        let candidates = [candidate("ksm", "task:ksmd", Applicability::Possible, moves)];
+        let compute = &[Cpu(1), Cpu(2), Cpu(3)];
+        let leave = Leaving { counts: vec![1], ranks_per_node };
+        let question = Question {
+            nodes: &nodes,
+            job: &job,
+            candidates: &candidates,
+            compute,
+            most_sources: 8,
+            leave,
+            given,
+        };
+        advise(&question, &|_, _| ()).unwrap().try_it.unwrap()
+    };
+    let words = |command: &str, option: &str| {
+        let mut words = command.split(' ').skip_while(|word| *word != option);
+        words.nth(1).map(str::to_owned)
+    };
+    let all = command(false, &Given::default(), None);
+    assert_eq!(words(&all, "--watch").as_deref(), Some("0-3"), "{all}");
+    assert_eq!(
+        (words(&all, "--ranks").as_deref(), words(&all, "--quantum").as_deref()),
+        (Some("1024"), Some("1ms"))
+    );
+    // 0.5 events in each second of a CPU, four CPUs: ten take five seconds, or as many as the model drew.
+    let seconds: f64 = words(&all, "--duration").unwrap().trim_end_matches('s').parse().unwrap();
+    assert!((4.0..=7.0).contains(&seconds), "{all}");
+    let given = Given { cpus: Some("1-3".into()), site: Some("/etc/our site".into()) };
+    let some = command(true, &given, Some(2));
+    assert_eq!(words(&some, "--watch").as_deref(), Some("1-2"), "two ranks on the CPUs that compute: {some}");
+    assert_eq!(words(&some, "--cpus").as_deref(), Some("1-3"));
+    assert!(some.contains(" --site '/etc/our site' "), "{some}");
+    assert_eq!(words(&command(false, &Given::default(), Some(2)), "--watch").as_deref(), Some("0-1"));
+}
+
+#[test]
+fn no_cpus_are_left_where_that_saves_nothing() {
+    let quiet = "[[component]]\nname = \"tick\"\nperiodic = { period = \"100ms\" }\nduration = { constant = \"2us\" }\n";
+    let (nodes, options) =
+        ([node(quiet, 8)], Options { phases: 400, replicates: 20, ..Options::new(vec![1_024]) });
+    let job = Job::Phases(options);
+    let leave = Leaving { counts: vec![1, 2, 4], ranks_per_node: Some(4) };
+    let given = &Given::default();
+    let question =
+        Question { nodes: &nodes, job: &job, candidates: &[], compute: &[], most_sources: 8, leave, given };
+    assert_eq!(advise(&question, &|_, _| ()).unwrap().leave.unwrap().best, 0);
+}
+
+/// Nine daemons that are rare and long cost most alone; the tick takes most of the node's time.
+#[test]
+fn what_is_first_by_time_or_share_is_listed_whatever_costs_more_alone() {
+    let mut components = String::from(
+        "[[component]]\nname = \"tick\"\nperiodic = { period = \"1ms\" }\nduration = { constant = \"9us\" }\n",
+    );
+    for at in 0..11 {
+        components += &format!(
+            "[[component]]\nname = \"task:d{at}\"\npoisson = {{ rate = \"0.2/s\" }}\nduration = {{ constant = \"{}us\" }}\n",
+            10_000 - 100 * at
+        );
+    }
+    let advice = advice(&[node(&components, 2)], &[], &[], &[2, 65_536]);
+    assert!(advice.sources.iter().any(|source| source.source == "tick"), "{:?}", advice.sources);
 }

@@ -108,9 +108,13 @@ impl Paired {
 
     /// The number of pairs with which the interval would exclude 0, if centre and spread stay as they are.
     pub(super) fn pairs_to_exclude_zero(&self, alpha: f64) -> Option<u64> {
-        let centre = self.centre().abs();
-        let by_ranks = self.pairs_by_ranks(self.ranks(0.0)?.z.abs(), normal_quantile(1.0 - alpha / 2.0));
-        Some(self.pairs_until(alpha, |half, _| half < centre)?.max(by_ranks?))
+        let (centre, ranks) = (self.centre(), self.ranks(0.0)?);
+        // Where mean and ranks point to different sides, they do not come to agree.
+        if (centre > 0.0) != (ranks.z > 0.0) {
+            return None;
+        }
+        let by_ranks = self.pairs_by_ranks(ranks.z.abs(), normal_quantile(1.0 - alpha / 2.0));
+        Some(self.pairs_until(alpha, |half, _| half < centre.abs())?.max(by_ranks?))
     }
 
     /// The number of pairs with which the interval would lie within ± `limit`, if there is no effect and the spread stays as it is.

@@ -18,22 +18,27 @@ pub struct Round {
     pub load: f64,
     /// Noise by source; workers of one kind count as one source.
     pub sources: BTreeMap<String, f64>,
-    /// The smallest difference that the recording can show: the shortest detour that its probe counts, or one step of its clock if that
-    /// is longer, over the time observed.
+    /// The smallest difference in detours that the recording can show: the shortest detour that its probe counts, or one step of its clock if
+    /// that is longer, over the time observed.
     pub step: f64,
+    /// The same for what the kernel recorder sees: one step of the clock.
+    pub clock_step: f64,
+    /// The time that all CPUs were observed.
+    pub watched_ns: u64,
 }
 
 impl Round {
     /// The noise of a recording, over all CPUs.
     pub fn from_recording(recording: &Recording, patterns: &[SourcePattern]) -> Self {
-        let watched: f64 =
-            recording.manifest.cpus.iter().map(|cpu| cpu.span().length().as_nanos() as f64 / 1e9).sum();
-        if watched <= 0.0 {
+        let watched_ns = recording.manifest.cpus.iter().map(|cpu| cpu.span().length().as_nanos()).sum();
+        if watched_ns == 0 {
             return Self::default();
         }
+        let watched = watched_ns as f64 / 1e9;
         let clock = recording.manifest.clock.as_ref().map_or(1.0, |clock| clock.granularity_ns);
         let shortest = recording.manifest.threshold_ns.map_or(clock, |threshold| threshold.max(clock));
-        let mut round = Self { step: shortest / watched, ..Self::default() };
+        let mut round =
+            Self { step: shortest / watched, clock_step: clock / watched, watched_ns, ..Self::default() };
         let detours = recording.traces.iter().flat_map(|trace| &trace.detours);
         round.detours =
             detours.filter(|detour| !detour.own).map(|detour| detour.duration.as_nanos() as f64).sum::<f64>()
@@ -68,7 +73,8 @@ mod tests {
         let round = Round::from_recording(&recording, &["tick".parse().unwrap()]);
         assert_eq!((round.detours, round.addressed), (200.0, 40.0));
         assert_eq!(round.sources.values().copied().collect::<Vec<_>>(), [10.0, 40.0]);
-        assert_eq!(round.step, 5.0, "the clock's step of 10 ns, over 2 s");
+        assert_eq!((round.step, round.clock_step), (5.0, 5.0), "the clock's step of 10 ns, over 2 s");
+        assert_eq!(round.watched_ns, 2_000_000_000);
         assert_eq!(round.load, 0.0, "the system's own noise");
     }
 

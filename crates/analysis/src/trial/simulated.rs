@@ -8,7 +8,7 @@ use rand_pcg::Pcg64;
 use super::paired::Paired;
 use super::*;
 
-const DESIGN: Design = Design { confidence: 0.99, smallest: 0.05, look: None };
+const DESIGN: Design = Design { confidence: 0.99, smallest: 0.05, addresses: true, look: None };
 
 /// A machine, in ns per second of a CPU.
 #[derive(Clone, Copy, Debug)]
@@ -40,7 +40,7 @@ impl Machine {
                 if draws.random::<f64>() < 0.1 { self.rest.1 * 20.0 * draws.random::<f64>() } else { 0.0 };
             // What the neighbour costs the probe is more than its time on the CPU.
             let detours = part(draws, self.rest) + rare + addressed + 1.1 * load;
-            Round { detours, addressed, load, step: 0.5, ..Round::default() }
+            Round { detours, addressed, load, step: 0.5, clock_step: 0.5, ..Round::default() }
         };
         (0..count)
             .map(|_| {
@@ -124,8 +124,74 @@ fn nothing_is_called_an_effect_once_in_a_hundred_times_at_most() {
     for [helps, hurts, ..] in all {
         assert!(helps + hurts <= 6, "of 600 each: {all:?}");
     }
-    // One of the machines is steady enough to show within these pairs that there is no effect, under load too.
-    assert!(all.iter().all(|[_, _, none, _]| *none >= 90), "{all:?}");
+    // One of the machines is steady enough to show within these pairs that there is no effect; under load none is.
+    assert!(all[..2].iter().all(|[_, _, none, _]| *none >= 90), "{all:?}");
+    assert!(all[2..].iter().all(|[_, _, none, _]| *none == 0), "{all:?}");
+}
+
+/// A daemon that runs rarely: its noise occurs in 45 % of these trials, and the mitigation removes it.
+#[test]
+fn rare_noise_that_did_not_occur_is_never_no_effect() {
+    let mut unseen = 0;
+    for seed in 0..200 {
+        let mut draws = Pcg64::seed_from_u64(seed);
+        let mut round = |rate: f64| {
+            let addressed = if draws.random::<f64>() < 1.0 - (-3.0 * rate).exp() { 50e6 / 3.0 } else { 0.0 };
+            let detours = Normal::new(10_000.0, 50.0).unwrap().sample(&mut draws) + addressed;
+            Round { detours, addressed, step: 50.0, watched_ns: 3_000_000_000, ..Round::default() }
+        };
+        let pairs: Vec<_> = (0..10).map(|_| (round(0.02), round(0.0))).collect();
+        let found = trial(&pairs, &DESIGN);
+        assert_ne!(found.verdict, Verdict::NoEffectLargerThan, "{found:#?}");
+        unseen += u64::from(found.unseen);
+        // 30 s without an event have a probability of 0.5 % at one event in 5.66 s.
+        assert_eq!(found.missed_if_rarer_than_ns.unwrap() / 10_000_000, 566);
+    }
+    assert!((90..=130).contains(&unseen), "e^-0.6 of 200: {unseen}");
+}
+
+/// What is removed is a program of users that no pattern matches: its time is load, too little to show in ten pairs.
+#[test]
+fn a_gain_that_comes_with_a_little_load_is_never_no_effect() {
+    for count in [10, 20] {
+        for seed in 0..100 {
+            let mut draws = Pcg64::seed_from_u64(seed);
+            let load = Normal::new(750.0, 2_100.0).unwrap();
+            let pairs: Vec<_> = (0..count)
+                .map(|_| {
+                    let mut round = |more: f64| {
+                        let load = 5_000.0 + more + load.sample(&mut draws);
+                        let rest = Normal::new(15_000.0, 70.0).unwrap().sample(&mut draws);
+                        Round { detours: rest + load, load, addressed: 1.0, step: 1.0, ..Round::default() }
+                    };
+                    (round(1_500.0), round(0.0))
+                })
+                .collect();
+            assert_ne!(trial(&pairs, &DESIGN).verdict, Verdict::NoEffectLargerThan, "{count} {seed}");
+        }
+    }
+}
+
+/// Each time that a task has a CPU brings several times as much in softirqs; the mitigation changes nothing. At 95 % for three ways to
+/// judge, errors are rarer than one in twenty whichever way load differs.
+#[test]
+fn load_that_brings_more_than_its_time_makes_no_effect() {
+    for slope in [-3.0, 1.0, 5.0] {
+        let wrong = (0..2_000).filter(|seed| {
+            let mut draws = Pcg64::seed_from_u64(*seed);
+            let mut round = || {
+                let load = Pareto::new(200.0, 1.5).unwrap().sample(&mut draws);
+                let rest = Normal::new(1e5, 50.0).unwrap().sample(&mut draws);
+                Round { detours: rest + slope * load, load, ..Round::default() }
+            };
+            let pairs: Vec<_> = (0..20).map(|_| (round(), round())).collect();
+            let found = trial(&pairs, &Design { confidence: 0.95, addresses: false, ..DESIGN });
+            found.detours.changed
+        });
+        let wrong = wrong.count();
+        // A detour is judged with half of 5 %: 50 ± 7 of 2,000.
+        assert!(wrong <= 71, "{slope}: {wrong}");
+    }
 }
 
 /// Signs that a coin decides are all that the ranks need, so the rate holds for differences of any size, even of infinite variance.
@@ -147,7 +213,13 @@ fn ranks_hold_the_rate_whatever_the_differences_are() {
 /// Pairs whose gains are normal about a mean, and the number of pairs that the closed form of the interval needs.
 fn normal_pairs(draws: &mut Pcg64, mean: f64, spread: f64, count: usize) -> Vec<(Round, Round)> {
     let gain = Normal::new(mean, spread).unwrap();
-    let round = |value: f64| Round { detours: value, addressed: value, step: 1.0, ..Round::default() };
+    let round = |value: f64| Round {
+        detours: value,
+        addressed: value,
+        step: 1.0,
+        clock_step: 1.0,
+        ..Round::default()
+    };
     (0..count).map(|_| (round(1e4), round(1e4 - gain.sample(draws)))).collect()
 }
 

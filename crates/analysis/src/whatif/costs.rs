@@ -159,7 +159,7 @@ pub fn costs(
     let whole = job.run(JobNoise::from_nodes(&noise))?;
     drop(noise);
     let split = job.split(nodes)?;
-    let groups = groups(nodes, job, &split, most);
+    let groups = groups(nodes, job, (&split, &whole), most);
     let all = 2 * groups.len() as u64 + 2;
     progress(2, all);
     let (mut sources, mut all_without) = (Vec::new(), Vec::new());
@@ -208,12 +208,15 @@ fn sum_up(job: &Job<'_>, whole: &Ran, sources: &[Source], scale: usize) -> Scale
     }
 }
 
+/// The weight of a family that comes first by share or by time: it is listed whatever others would cost alone.
+const FIRST: f64 = 2.0;
+
 /// The families of sources that are listed individually, and one group of the others. Families count by their share of the critical path, by
 /// their time on the nodes, and by what they would cost alone: a daemon that other noise hides is the next culprit once that is gone.
 fn groups(
     nodes: &[AttributedNoise],
     job: &Job<'_>,
-    split: &[BTreeMap<String, f64>],
+    (split, whole): (&[BTreeMap<String, f64>], &Ran),
     most: usize,
 ) -> Vec<Group> {
     let mut weights: BTreeMap<&str, f64> = BTreeMap::new();
@@ -224,17 +227,24 @@ fn groups(
     for of_scale in split {
         let all: f64 = of_scale.values().sum();
         of_scale.iter().for_each(|(family, ns)| raise(family, ns / all.max(1.0)));
+        let first = of_scale.iter().filter(|(_, ns)| **ns > 0.0).max_by(|a, b| a.1.total_cmp(b.1));
+        first.into_iter().for_each(|(family, _)| raise(family, FIRST));
     }
     let times = times(nodes);
     let all: f64 = times.values().sum();
     times.iter().for_each(|(family, ns)| raise(family, ns / all.max(1.0)));
-    if let Job::Phases(options) = job {
-        let lengths = Lengths::from_nodes(nodes);
-        for ranks in &options.ranks {
-            let alone = lengths.alone_ns(options.quantum.as_nanos() as f64, *ranks);
-            let most = alone.values().copied().fold(0.0, f64::max);
-            alone.iter().for_each(|(family, ns)| raise(family, ns / most.max(1.0)));
-        }
+    let first = times.iter().max_by(|a, b| a.1.total_cmp(b.1));
+    first.into_iter().for_each(|(family, _)| raise(family, FIRST));
+    let lengths = Lengths::from_nodes(nodes);
+    for (ranks, sample) in job.ranks().iter().zip(&whole.samples) {
+        let work_ns = match job {
+            Job::Phases(options) => options.quantum.as_nanos() as f64,
+            // A schedule waits somewhere within its run.
+            Job::Schedule(_) => sample.silent_ns,
+        };
+        let alone = lengths.alone_ns(work_ns, *ranks);
+        let most = alone.values().copied().fold(0.0, f64::max);
+        alone.iter().for_each(|(family, ns)| raise(family, ns / most.max(1.0)));
     }
     let mut ranked: Vec<(&str, f64)> = weights.into_iter().filter(|(_, weight)| *weight > 0.0).collect();
     ranked.sort_by(|a, b| b.1.total_cmp(&a.1));

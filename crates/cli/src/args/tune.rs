@@ -329,7 +329,7 @@ fn share(text: &str) -> Result<f64, String> {
 /// Arguments of `quell tune try`.
 #[derive(Debug, ClapArgs)]
 #[command(
-    after_help = "EXAMPLES\n  quell tune try irq-cpu0                  shows what it would try\n  quell tune try irq-cpu0 --yes            ten pairs of three seconds each\n  quell tune try irq-cpu0 --yes --until-resolved --at-most 20min\n  quell tune try ksm thp --yes --pairs 20 --max-risk medium --json\n\nVERDICTS\n  it helps, it makes more noise   the noise that it addresses, or all detours, changed\n  no effect larger than X         both changed by less than X, which --smallest sets\n  inconclusive                    neither is certain; about how many more pairs would tell\n\nEach pair is one recording with the mitigation and one without; a coin decides which comes first. A figure counts as changed if the\nconfidence interval of its difference leaves out 0 and ranks agree, corrected for the number of figures and of looks. With\n--until-resolved, looks follow at twice as many pairs each time. Where load of others explains the differences, it is adjusted for."
+    after_help = "EXAMPLES\n  quell tune try irq-cpu0                  shows what it would try\n  quell tune try irq-cpu0 --yes            ten pairs of three seconds each\n  quell tune try irq-cpu0 --yes --until-resolved --at-most 20min\n  quell tune try ksm thp --yes --pairs 20 --max-risk medium --json\n\nVERDICTS\n  it helps, it makes more noise   the noise that it addresses, or all detours, changed\n  no effect larger than X         both changed by less than X, which --smallest sets\n  inconclusive                    neither is certain; about how many more pairs would tell,\n                                or that what it addresses did not occur: try it while it does\n\nEach pair is one recording with the mitigation and one without; a coin decides which comes first. A figure counts as changed if the\nconfidence interval of its difference leaves out 0 and ranks agree, corrected for the number of figures and of looks. With\n--until-resolved, looks follow at twice as many pairs each time. Where load of others explains the differences, it is adjusted for;\nno effect must hold without that, too."
 )]
 pub struct TuneTry {
     /// Mitigations to try, each by itself; those joined by `+` together.
@@ -353,7 +353,7 @@ pub struct TuneTry {
     /// Length of each recording.
     #[arg(long, default_value = "3s", value_name = "TIME")]
     pub duration: Nanos,
-    /// Time between a change and the recording that follows it.
+    /// Time between a change and the recording that follows it; longer for mitigations that take effect later.
     #[arg(long, default_value = "200ms", value_name = "TIME")]
     pub settle: Nanos,
     /// Leave the mitigations that help applied.
@@ -368,15 +368,15 @@ pub struct TuneTry {
     /// Length of a compute phase of the prediction.
     #[arg(long, default_value = "1ms", value_name = "TIME")]
     pub quantum: Nanos,
-    /// Confidence level, over all figures and looks together.
+    /// Confidence level of a mitigation's verdict, over all figures and looks together.
     #[arg(long, default_value_t = 0.99, value_name = "LEVEL")]
     pub confidence: f64,
     /// Write the recordings of all rounds, with and without the mitigation, below this folder.
     #[arg(long, short, value_name = "DIR")]
     pub output: Option<PathBuf>,
-    /// Random seed of the order and of the predictions.
-    #[arg(long, default_value_t = 1)]
-    pub seed: u64,
+    /// Random seed of the order and of the predictions; drawn, and printed, if not given.
+    #[arg(long)]
+    pub seed: Option<u64>,
     /// Print one JSON document.
     #[arg(long)]
     pub json: bool,

@@ -13,7 +13,11 @@ use quell_request::tune::trial::{Attempt, Attempts, Scale};
 /// Each mitigation, its verdict first.
 pub fn text(document: &Attempts) -> String {
     let each: Vec<String> = document.mitigations.iter().map(one).collect();
-    each.join("\n")
+    let mut text = each.join("\n");
+    if document.mitigations.iter().any(|attempt| attempt.trial.is_some()) {
+        text += &format!("\nTo repeat this order of recordings, add --seed {}.\n", document.seed);
+    }
+    text
 }
 
 fn one(attempt: &Attempt) -> String {
@@ -28,7 +32,7 @@ fn one(attempt: &Attempt) -> String {
     }
     text.push('\n');
     text += &format!(
-        "{} pairs of recordings{}; the intervals hold jointly with {} % confidence\n",
+        "{} pairs of recordings{}; the intervals of the verdict hold jointly with {} % confidence\n",
         trial.pairs,
         if trial.looks > 1 { format!(" in {} looks", trial.looks) } else { String::new() },
         trial.confidence * 100.0
@@ -143,25 +147,39 @@ fn per_second(rate: f64) -> String {
 /// A description of the verdict.
 fn verdict(trial: &Trial, further_ns: Option<u64>) -> String {
     match trial.verdict {
+        Verdict::Helps if !trial.detours.changed && trial.detours.within_limit == Some(true) => {
+            let limit =
+                limit(&trial.detours).map(|limit| format!(", but all detours changed by less than {limit}"));
+            format!("it helps{}", limit.unwrap_or_default())
+        }
         Verdict::Helps => "it helps".into(),
         Verdict::Hurts => "it makes more noise".into(),
         Verdict::NoEffectLargerThan => no_effect(trial),
+        Verdict::Inconclusive if trial.unseen && trial.further_pairs.is_none() => {
+            "inconclusive: what it addresses did not occur; try it while it does, or longer".into()
+        }
         Verdict::Inconclusive => inconclusive(trial.further_pairs, further_ns),
     }
 }
 
+/// The limit of an effect, also as a share of the noise.
+fn limit(effect: &Effect) -> Option<String> {
+    let limit = effect.limit_ns_per_s.filter(|_| effect.without_ns_per_s > 0.0)?;
+    Some(format!("{} ({:.2} %)", per_second(limit), 100.0 * limit / effect.without_ns_per_s))
+}
+
 fn no_effect(trial: &Trial) -> String {
-    let limit = |effect: &Effect| {
-        let limit = effect.limit_ns_per_s.filter(|_| effect.without_ns_per_s > 0.0)?;
-        Some(format!("{} ({:.2} %)", per_second(limit), 100.0 * limit / effect.without_ns_per_s))
-    };
     let detours = limit(&trial.detours).map(|limit| format!("{limit} on all detours"));
     let addressed = limit(&trial.addressed).map(|limit| format!("{limit} on what it addresses"));
     let limits: Vec<String> = detours.into_iter().chain(addressed).collect();
-    match limits.as_slice() {
+    let text = match limits.as_slice() {
         [] => "no effect: there was no noise".into(),
         limits => format!("no effect larger than {}", limits.join(" or ")),
-    }
+    };
+    let missed = trial.missed_if_rarer_than_ns.map(|ns| {
+        format!("; noise that a CPU has less often than once in {} may have been missed", time(ns as f64))
+    });
+    text + &missed.unwrap_or_default()
 }
 
 fn inconclusive(further: Option<u64>, further_ns: Option<u64>) -> String {

@@ -42,7 +42,8 @@ pub fn build(
         Job::Schedule(application) => Job::Schedule(*application),
     };
     let (candidates, compute) = (&remedies.candidates[..], &remedies.compute[..]);
-    let question = Question { nodes, job: &job, candidates, compute, most_sources, leave };
+    let given = &remedies.given;
+    let question = Question { nodes, job: &job, candidates, compute, most_sources, leave, given };
     let mut advice = ask(&question, &|done, all| step.set(done, all)).map_err(predict::explained)?;
     advice.warnings.extend(remedies.warnings.iter().cloned());
     Ok(advice)

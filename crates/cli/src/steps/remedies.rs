@@ -1,12 +1,14 @@
 //! The mitigations that are possible on this machine, from an audit of the catalogue.
 
+use std::path::Path;
+
 use quell_analysis::Warning;
-use quell_analysis::advise::{Applicability, Candidate};
-use quell_recording::Cpu;
+use quell_analysis::advise::{Applicability, Candidate, Given};
+use quell_recording::{Cpu, format_cpu_list};
 use quell_tune::audit::{AuditOptions, Audited, State};
 
 use super::audit;
-use crate::args::TuneMachine;
+use crate::args::{SITE, TuneMachine};
 use crate::values::CpuList;
 
 /// Mitigations, and the CPUs that they leave to a job.
@@ -16,6 +18,8 @@ pub struct Remedies {
     pub candidates: Vec<Candidate>,
     /// The CPUs that compute if some are left to the system; empty if the CPUs cannot be divided.
     pub compute: Vec<Cpu>,
+    /// What the command that tests a recommendation repeats.
+    pub given: Given,
     /// Warnings of the audit.
     pub warnings: Vec<Warning>,
 }
@@ -44,7 +48,9 @@ impl Remedies {
             Ok(parts) => parts.compute.clone(),
             Err(_) => Vec::new(),
         };
-        Ok(Self { candidates, compute, warnings })
+        let site = (machine.site != Path::new(SITE)).then(|| machine.site.display().to_string());
+        let given = Given { cpus: cpus.map(|list| format_cpu_list(&list.0)), site };
+        Ok(Self { candidates, compute, given, warnings })
     }
 }
 

@@ -97,10 +97,12 @@ fn bind(advice: &Advice, args: &Advise, folder: &Path, printer: Printer) -> anyh
         );
     };
     let best = leave.choices.iter().find(|choice| choice.left == leave.best);
-    let cpus = match best {
-        Some(LeaveChoice { on_cpus: Some(cpus), .. }) => cpus,
-        Some(_) => anyhow::bail!("--binding: the CPUs of the nodes have different numbers"),
-        None => {
+    // What is recommended may leave CPUs itself, and is one answer with the binding.
+    let recommended = advice.best.as_ref().and_then(|best| best.on_cpus.as_ref());
+    let cpus = match (recommended, best) {
+        (Some(cpus), _) | (None, Some(LeaveChoice { on_cpus: Some(cpus), .. })) => cpus,
+        (None, Some(_)) => anyhow::bail!("--binding: the CPUs of the nodes have different numbers"),
+        (None, None) => {
             anyhow::bail!("--binding: leaving no CPU to the system is best here, so ranks need no binding")
         }
     };

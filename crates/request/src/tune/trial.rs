@@ -100,6 +100,8 @@ pub struct Tried {
     pub title: String,
     /// The sources that it addresses.
     pub noise: Vec<SourcePattern>,
+    /// The time that they need to take effect, and to lose it.
+    pub settle: Nanos,
 }
 
 impl Tried {
@@ -108,13 +110,14 @@ impl Tried {
     /// # Errors
     /// The id.
     pub fn from_ids(catalogue: &Catalogue, joined: &str) -> Result<Self, String> {
-        let (mut titles, mut noise) = (Vec::new(), Vec::new());
+        let (mut titles, mut noise, mut settle) = (Vec::new(), Vec::new(), Nanos::ZERO);
         for id in ids(joined) {
             let mitigation = catalogue.get(id).ok_or_else(|| id.to_owned())?;
             titles.push(mitigation.title.as_str());
             noise.extend(mitigation.noise.iter().cloned());
+            settle = settle.max(Nanos::from_secs(mitigation.settle_s));
         }
-        Ok(Self { id: joined.to_owned(), title: titles.join("; "), noise })
+        Ok(Self { id: joined.to_owned(), title: titles.join("; "), noise, settle })
     }
 }
 

@@ -4,6 +4,7 @@ mod rounds;
 mod scale;
 
 use std::collections::BTreeSet;
+use std::hash::{BuildHasher as _, RandomState};
 
 use quell_analysis::trial::Verdict;
 use quell_node::machine::Cpus;
@@ -14,7 +15,7 @@ use quell_tune::audit::Audit;
 use quell_tune::catalogue::Catalogue;
 use quell_tune::guard::refusals;
 use quell_tune::plan::{Choice, Plan, plan};
-use rounds::Rounds;
+use rounds::{Rounds, settle};
 
 use super::apply::applied;
 use super::{allowed, need_root, options};
@@ -30,15 +31,14 @@ pub fn run(args: &TuneTry, printer: Printer) -> anyhow::Result<Outcome> {
     check(args)?;
     let root = Root::system();
     let catalogue = catalogue_at(&args.site, &root)?;
-    if let Some(stranger) = args.ids.iter().find_map(|joined| Tried::from_ids(&catalogue, joined).err()) {
-        return Err(unknown(&catalogue, &stranger));
-    }
     let mut tried = BTreeSet::new();
     let ids: Vec<&String> = args.ids.iter().filter(|id| tried.insert(*id)).collect();
+    let all = ids.iter().map(|id| Tried::from_ids(&catalogue, id)).collect::<Result<Vec<_>, _>>();
+    let all = all.map_err(|stranger| unknown(&catalogue, &stranger))?;
     let plans =
         ids.iter().map(|id| planned(args, &root, &catalogue, id)).collect::<anyhow::Result<Vec<_>>>()?;
     if !args.yes {
-        return dry(args, &plans, printer);
+        return dry(args, &all, &plans, printer);
     }
     need_root(&root, "change")?;
     let refused: Vec<String> = plans
@@ -51,12 +51,12 @@ pub fn run(args: &TuneTry, printer: Printer) -> anyhow::Result<Outcome> {
         once.iter().for_each(|refusal| printer.notice(&format!("refused: {refusal}")));
         return Ok(Outcome::LimitExceeded);
     }
-    let seed = args.seed;
+    // Drawn, if it is not given: an order that everyone has is no coin.
+    let seed = args.seed.unwrap_or_else(drawn);
     let mut attempts = Vec::new();
     let mut failed = None;
-    for (id, (plan, cpus)) in ids.into_iter().zip(&plans) {
-        let tried = Tried::from_ids(&catalogue, id).map_err(|stranger| unknown(&catalogue, &stranger))?;
-        match one(args, &root, &tried, plan, cpus, seed, printer) {
+    for (tried, (plan, cpus)) in all.iter().zip(&plans) {
+        match one(args, &root, tried, plan, cpus, seed, printer) {
             Ok(attempt) => attempts.push(attempt),
             // Results of earlier mitigations are printed even after an error.
             Err(error) => {
@@ -72,6 +72,11 @@ pub fn run(args: &TuneTry, printer: Printer) -> anyhow::Result<Outcome> {
         printer.result(&render::tune_try::text(&document))?;
     }
     failed.map_or(Ok(Outcome::Done), Err)
+}
+
+/// A seed by chance, of few digits.
+fn drawn() -> u64 {
+    RandomState::new().hash_one("seed") >> 32
 }
 
 /// Minimum length of a recording; shorter ones hold almost nothing.
@@ -121,20 +126,28 @@ fn watched(audit: &Audit<'_>) -> anyhow::Result<Vec<Cpu>> {
     }
 }
 
-fn dry(args: &TuneTry, plans: &[(Plan, Vec<Cpu>)], printer: Printer) -> anyhow::Result<Outcome> {
+fn dry(
+    args: &TuneTry,
+    all: &[Tried],
+    plans: &[(Plan, Vec<Cpu>)],
+    printer: Printer,
+) -> anyhow::Result<Outcome> {
     for (plan, _) in plans {
         printer.result(&plan.diff())?;
     }
-    let rounds =
-        u64::from(args.pairs) * 2 * plans.iter().filter(|(plan, _)| !plan.writes.is_empty()).count() as u64;
-    let seconds = (args.duration.as_secs_f64() + args.settle.as_secs_f64() + 0.5) * rounds as f64;
+    let rounds = u64::from(args.pairs) * 2;
+    let (mut recordings, mut seconds) = (0, 0.0);
+    for (tried, _) in all.iter().zip(plans).filter(|(_, (plan, _))| !plan.writes.is_empty()) {
+        recordings += rounds;
+        seconds += (args.duration.as_secs_f64() + settle(args, tried).as_secs_f64() + 0.5) * rounds as f64;
+    }
     let more = if args.until_resolved {
         format!("; until it is resolved, more follow for at most {} each", args.at_most)
     } else {
         String::new()
     };
     printer.notice(&format!(
-        "nothing was written: with --yes it is switched on and off for {rounds} recordings of {}, about {seconds:.0} s{more}",
+        "nothing was written: with --yes it is switched on and off for {recordings} recordings of {}, about {seconds:.0} s{more}",
         args.duration
     ));
     Ok(Outcome::Done)

@@ -25,8 +25,16 @@ use crate::verbs::tune::apply::{TIMEOUT, applied};
 /// Detours below this threshold are the probe's own loop.
 const THRESHOLD: Nanos = Nanos::from_nanos(150);
 
+/// How often a wait looks for a signal.
+const LOOK: Duration = Duration::from_millis(100);
+
 /// Maximum number of recordings of each side that are kept in memory, for predictions.
 const MOST_KEPT: usize = 1000;
+
+/// The time between a change and the recording that follows it: as long as the mitigation needs to take effect, and to lose it.
+pub fn settle(args: &TuneTry, tried: &Tried) -> Nanos {
+    args.settle.max(tried.settle)
+}
 
 /// The parameters of a trial.
 pub struct Rounds<'a> {
@@ -65,7 +73,10 @@ impl Rounds<'_> {
         let scratch = tempfile::tempdir()?;
         let folder = self.args.output.as_deref().unwrap_or(scratch.path());
         let mut sides = Sides::default();
-        let mut coin = rand_pcg::Pcg64::seed_from_u64(self.seed);
+        // Each mitigation has an order of its own, or a disturber of the trial's period would meet the same sides in all of them.
+        let own =
+            self.tried.id.bytes().fold(self.seed, |all, byte| all.wrapping_mul(31).wrapping_add(byte.into()));
+        let mut coin = rand_pcg::Pcg64::seed_from_u64(own);
         let mut pairs = self.args.pairs as usize;
         let began = Instant::now();
         let mut look = 1;
@@ -81,7 +92,12 @@ impl Rounds<'_> {
 
     fn design(&self, look: u32) -> Design {
         let look = self.args.until_resolved.then_some(look);
-        Design { confidence: self.args.confidence, smallest: self.args.smallest, look }
+        Design {
+            confidence: self.args.confidence,
+            smallest: self.args.smallest,
+            addresses: !self.tried.noise.is_empty(),
+            look,
+        }
     }
 
     /// The number of pairs at the next look, from the time that pairs take and never from their noise: the looks' levels assume that.
@@ -148,7 +164,15 @@ impl Rounds<'_> {
         // If quell is killed now, a keeper reverts.
         let until = Some(Until { after: None, process: Some((me, start)) });
         let applied = applied(self.root, self.plan, until, &|| stopped.load(Ordering::SeqCst))?;
-        sides.limits.not_taken.clone_from(&applied.refused);
+        if applied.id.is_none() && applied.refused.is_empty() {
+            anyhow::bail!("another program set it during the trial, so the trial is void: try it again");
+        }
+        // What the kernel refuses once is refused in the trial, whatever it does later.
+        for refused in &applied.refused {
+            if !sides.limits.not_taken.iter().any(|(write, _)| *write == refused.0) {
+                sides.limits.not_taken.push(refused.clone());
+            }
+        }
         let recorded = self.record(folder, pair, with, stopped, sides);
         if let Some(id) = &applied.id {
             let reverted = match revert_with_timeout(self.root, id, "quell tune try", TIMEOUT) {
@@ -174,7 +198,12 @@ impl Rounds<'_> {
         stopped: &AtomicBool,
         sides: &mut Sides,
     ) -> anyhow::Result<Recording> {
-        std::thread::sleep(Duration::from_nanos(self.args.settle.as_nanos()));
+        let settled = Instant::now() + Duration::from_nanos(settle(self.args, self.tried).as_nanos());
+        while !stopped.load(Ordering::SeqCst)
+            && let Some(left) = settled.checked_duration_since(Instant::now())
+        {
+            std::thread::sleep(left.min(LOOK));
+        }
         let side = if with { "with" } else { "without" };
         let id = &self.tried.id;
         let output: PathBuf = folder.join(id).join(format!("{:03}-{side}.quell", pair + 1));
