@@ -3,9 +3,9 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::proposals::{Applicability, Effect, Weighed};
+use super::proposals::{Applicability, Effect, Weighed, is_worth_adding};
 use super::{Base, Candidate};
-use crate::predict::{PredictError, Sample};
+use crate::predict::PredictError;
 use crate::whatif::{Ran, SelectedSources};
 
 /// Maximum number of mitigations that are tried.
@@ -151,24 +151,4 @@ impl Search<'_> {
             .collect();
         side.nodes.iter().map(|node| SelectedSources::addressed(node, &patterns)).collect()
     }
-}
-
-/// Whether the difference at the last scale is certain, and large enough for a job to notice.
-pub(super) fn is_worth_adding(so_far: &Ran, ran: &Ran) -> bool {
-    let (Some(before), Some(after)) = (so_far.samples.last(), ran.samples.last()) else { return false };
-    is_worth(before, after)
-}
-
-/// The same for one scale.
-pub(super) fn is_worth(before: &Sample, after: &Sample) -> bool {
-    let gain = before.gain(after);
-    let effect = Effect {
-        ranks: 0,
-        before_percent: before.slowdown_percent(),
-        after_percent: after.slowdown_percent(),
-        after_ci95_percent: None,
-        gain_percent: gain.value,
-        gain_ci95_percent: gain.ci95,
-    };
-    effect.is_worth_it()
 }

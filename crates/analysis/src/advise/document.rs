@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::proposals::{Applicability, Proposal, Weighed};
-use super::{Best, Leave, Question, proof};
+use super::{Best, Leave, Question};
 use crate::Warning;
 use crate::predict::SyncName;
 use crate::whatif::{AttributedNoise, Costs, Job, Load, Scale, Source, Switches};
@@ -100,7 +100,6 @@ impl JobFacts {
 
 pub(super) fn write(
     question: &Question<'_>,
-    used: &[AttributedNoise],
     costs: Costs,
     proposals: Vec<Weighed>,
     best: Option<Best>,
@@ -130,11 +129,11 @@ pub(super) fn write(
         warnings: costs.warnings,
     };
     advice.verdict = verdict(&advice, question.candidates.is_empty());
-    advice.try_it = proof::command(&advice, watched(used), question.given);
     advice
 }
 
-fn watched(nodes: &[AttributedNoise]) -> Option<String> {
+/// The CPUs of the nodes, if they are the same.
+pub(super) fn watched(nodes: &[AttributedNoise]) -> Option<String> {
     let first: Vec<_> = nodes.first()?.cpus().collect();
     let alike = nodes.iter().all(|node| node.cpus().eq(first.iter().copied()));
     alike.then(|| quell_recording::format_cpu_list(&first))

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::base::share;
-use super::best::is_worth;
+use super::proposals::is_worth;
 use crate::predict::{JobNoise, Options, PredictError, Sample};
 use crate::whatif::{AttributedNoise, Job, Kind, Ran};
 

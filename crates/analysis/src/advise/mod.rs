@@ -106,5 +106,7 @@ pub fn advise(question: &Question<'_>, progress: &(dyn Fn(u64, u64) + Sync)) -> 
     let leave = leave::leave(nodes, job, &base.ran, &question.leave).unwrap_or(None);
     let what_if = switches(&used, job, &costs.sources)?;
     progress(100, 100);
-    Ok(document::write(question, &used, costs, proposals, best, (leave, what_if)))
+    let mut advice = document::write(question, costs, proposals, best, (leave, what_if));
+    advice.try_it = proof::command(&advice, document::watched(&used), question.given);
+    Ok(advice)
 }

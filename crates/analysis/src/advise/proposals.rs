@@ -8,10 +8,9 @@ use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::best::is_worth_adding;
 use super::{Base, Candidate};
-use crate::predict::PredictError;
-use crate::whatif::{OnNode, SelectedSources, Source, SourceCost, on_node};
+use crate::predict::{PredictError, Sample};
+use crate::whatif::{OnNode, Ran, SelectedSources, Source, SourceCost, on_node};
 
 /// Maximum number of mitigations whose effect is predicted: those that address the most noise.
 const MOST_EFFECTS: usize = 24;
@@ -69,6 +68,26 @@ impl Effect {
         let sure = self.gain_ci95_percent.is_some_and(|[low, _]| low > 0.0);
         sure && 100.0 * self.gain_percent / (100.0 + self.before_percent) >= LEAST_SAVING_PERCENT
     }
+}
+
+/// Whether the difference at the last scale is certain, and large enough for a job to notice.
+pub(super) fn is_worth_adding(so_far: &Ran, ran: &Ran) -> bool {
+    let (Some(before), Some(after)) = (so_far.samples.last(), ran.samples.last()) else { return false };
+    is_worth(before, after)
+}
+
+/// The same for one scale.
+pub(super) fn is_worth(before: &Sample, after: &Sample) -> bool {
+    let gain = before.gain(after);
+    let effect = Effect {
+        ranks: 0,
+        before_percent: before.slowdown_percent(),
+        after_percent: after.slowdown_percent(),
+        after_ci95_percent: None,
+        gain_percent: gain.value,
+        gain_ci95_percent: gain.ci95,
+    };
+    effect.is_worth_it()
 }
 
 /// A mitigation that addresses some of the noise.
