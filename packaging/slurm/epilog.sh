@@ -21,8 +21,10 @@ esac
         rm -f "$other"
     done
     [ -e "$state/applied" ] || exit 0
+    # Only what the prolog applied: other transactions belong to others.
+    read -r _ id <"$state/applied"
     # 3: something is not as it was left; the log says what, and an administrator decides.
-    "$quell" --quiet tune revert >/dev/null 9>&-
+    [ -z "$id" ] || "$quell" --quiet tune revert "$id" >/dev/null 9>&-
     rm -f "$state/applied"
 ) 9>"$state/lock" >>"$state/prolog.log" 2>&1
 exit 0

@@ -10,6 +10,7 @@ set -u
 
 quell=${QUELL:-/usr/bin/quell}
 profile=${QUELL_PROFILE:-hpc-node}
+risk=${QUELL_MAX_RISK:-medium}
 state=${QUELL_SLURM_STATE:-/run/quell-slurm}
 job=${SLURM_JOB_ID:-}
 
@@ -35,16 +36,23 @@ mkdir -p "$state/jobs" || exit 0
     [ "$end" -gt "$now" ] || exit 0
     echo "$end" >"$state/jobs/$job"
     # Settings that another job has here last as long as that job: a longer one takes them over.
-    applied=$(cat "$state/applied" 2>/dev/null || echo 0)
+    applied=0 id=
+    if [ -e "$state/applied" ]; then
+        read -r applied id <"$state/applied"
+    fi
     [ "$applied" -ge "$end" ] && exit 0
     # What quell leaves behind to end the settings in time may not hold this lock.
-    if [ "$applied" -gt "$now" ]; then
-        "$quell" --quiet tune revert >/dev/null 9>&-
+    if [ "$applied" -gt "$now" ] && [ -n "$id" ]; then
+        "$quell" --quiet tune revert "$id" >/dev/null 9>&-
     fi
     rm -f "$state/applied" "$state/plan.json"
+    # The profile has mitigations of medium risk.
     if "$quell" --quiet tune plan --profile "$profile" -o "$state/plan.json" >/dev/null 9>&- &&
-        "$quell" --quiet tune apply "$state/plan.json" --yes --for "$((end - now))s" --allow-users >/dev/null 9>&-; then
-        echo "$end" >"$state/applied"
+        answer=$("$quell" --quiet tune apply "$state/plan.json" --yes --json --for "$((end - now))s" \
+            --max-risk "$risk" --allow-users 9>&-); then
+        # The transaction: only this one is given back. It is empty where there was nothing to write.
+        id=$(printf '%s\n' "$answer" | sed -n 's/.*"transaction": *"\([^"]*\)".*/\1/p')
+        echo "$end $id" >"$state/applied"
     else
         echo "job $job: the node stays as it is"
     fi
