@@ -414,10 +414,14 @@ impl Run<'_> {
                 Ok(())
             }
             Err(trouble) if write.may_fail => {
-                self.took(n, write, place)?;
+                let is_known = self.took(n, write, place)?;
                 let why = trouble.to_string();
                 let immovable = matches!(trouble, PlaceError::Immovable(_));
                 self.applied.refused.push((write.id.clone(), why.clone()));
+                // Some of its steps may have been made: it is reverted like one that was interrupted.
+                if !is_known && place.has_steps() {
+                    return Ok(());
+                }
                 self.log(&Record::Refused { n, why, immovable })
             }
             Err(trouble) => {
@@ -428,14 +432,14 @@ impl Run<'_> {
         }
     }
 
-    /// Records the value that a failed write left, if it left one: it is quell's, not another program's.
-    fn took(&mut self, n: usize, write: &Write, place: &Place) -> Result<(), String> {
-        let Ok(readback) = place.read(self.root) else { return Ok(()) };
+    /// Records the value that a failed write left, if it left one: it is quell's, not another program's. Returns whether the value is known.
+    fn took(&mut self, n: usize, write: &Write, place: &Place) -> Result<bool, String> {
+        let Ok(readback) = place.read(self.root) else { return Ok(false) };
         let group = groups::read(self.root, &write.group).unwrap_or_default();
         if place.same(&readback, &write.old) && group.is_empty() {
-            return Ok(());
+            return Ok(true);
         }
-        self.log(&Record::Took { n, readback, group })
+        self.log(&Record::Took { n, readback, group }).map(|()| true)
     }
 
     /// Starts the keepers: one to hold, two to revert. They continue only once their pids are in the journal, so a crash in between leaves no

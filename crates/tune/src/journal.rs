@@ -13,8 +13,8 @@ pub use self::lines::Journal;
 use super::place::Place;
 use super::plan::Write;
 
-/// The version of the journal that this quell writes. Version 1 had no chain, version 2 no dependents.
-pub const VERSION: u32 = 3;
+/// The version of the journal that this quell writes. Version 1 had no chain, version 2 no dependents, version 3 no beginnings of reverts.
+pub const VERSION: u32 = 4;
 
 /// Files of a group and their values.
 pub type Group = BTreeMap<String, String>;
@@ -96,6 +96,11 @@ pub enum Record {
     Commit {
         /// The time.
         at: String,
+    },
+    /// A revert is about to write a place that is changed in several steps: until it is closed, it may have any value between the two.
+    Reverting {
+        /// The number of the intent.
+        n: usize,
     },
     /// One intent is finished.
     Closed {
@@ -237,8 +242,17 @@ pub struct Entry {
     pub group_after: Group,
     /// Why the kernel refused it, and whether that is not a failure.
     pub refused: Option<(String, bool)>,
+    /// Whether a revert began to write it.
+    pub reverting: bool,
     /// Its outcome, once it is finished.
     pub closed: Option<Outcome>,
+}
+
+impl Entry {
+    /// Whether the kernel refused the write, which left the place as it was: another value is another program's.
+    pub fn is_untouched(&self) -> bool {
+        self.refused.is_some() && self.readback.is_none()
+    }
 }
 
 impl Transaction {
@@ -282,9 +296,8 @@ impl Transaction {
                 if self.entries.get(at).is_some_and(|entry| entry.intent.n == intent.n) {
                     return false;
                 }
-                let (readback, refused, closed) = Default::default();
-                self.entries
-                    .insert(at, Entry { intent, readback, group_after: Group::new(), refused, closed });
+                let (readback, group_after, refused, reverting, closed) = Default::default();
+                self.entries.insert(at, Entry { intent, readback, group_after, refused, reverting, closed });
                 good
             }
             Record::Dependents { at, files } => {
@@ -310,6 +323,10 @@ impl Transaction {
             Record::Refused { n, why, immovable } => {
                 self.entry(n).is_some_and(|entry| entry.refused.replace((why, immovable)).is_none())
             }
+            Record::Reverting { n } => self.entry(n).is_some_and(|entry| {
+                entry.reverting = true;
+                true
+            }),
             Record::Closed { n, how } => {
                 self.entry(n).is_some_and(|entry| entry.closed.replace(how).is_none())
             }

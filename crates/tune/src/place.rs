@@ -189,6 +189,11 @@ impl Place {
         }
     }
 
+    /// Whether it is changed in several steps, between which quell may be killed or fail.
+    pub fn has_steps(&self) -> bool {
+        matches!(self, Self::Unit { .. } | Self::Cpuset { .. })
+    }
+
     /// Whether quell itself may have left this value on the way from one to the other, for places that are changed in several steps.
     pub fn half_way(&self, now: &str, original: &str, new: &str) -> bool {
         match self {

@@ -139,7 +139,10 @@ fn refuse_below(store: &Store, newest_first: &[String], id: &str) -> Result<(), 
             let group: Vec<String> = entry.intent.group.keys().cloned().collect();
             group.into_iter().chain([entry.intent.place.to_string()])
         };
-        Ok(transaction.entries.iter().flat_map(of).chain(transaction.before.keys().cloned()).collect())
+        // What is reverted already stands on nothing.
+        let open = transaction.entries.iter().filter(|entry| entry.closed.is_none()).flat_map(of);
+        let before = transaction.before.keys().filter(|_| !transaction.restored).cloned();
+        Ok(open.chain(before).collect())
     };
     let mine = places(id)?;
     for above in newest_first.iter().take_while(|one| one.as_str() > id) {
@@ -214,9 +217,9 @@ fn revert_next(
     // After a reboot only what is on disk has to be reverted: settings in memory are gone.
     let rebooted = transaction.rebooted(&boot_id(root));
     let needed = keepers.needed_without(&transaction);
-    let closed = BTreeSet::new();
-    let mut run =
-        Run { root, journal, foreign, rebooted, transaction: &transaction, needed, reverted, closed };
+    let (closed, began) = Default::default();
+    let transaction = &transaction;
+    let mut run = Run { root, journal, foreign, rebooted, transaction, needed, reverted, closed, began };
     run.all();
     let (mut journal, mut reverted) = (run.journal, run.reverted);
     let open = reverted.places.iter().any(|one| !matches!(one.how, How::Closed(_)));
@@ -237,7 +240,7 @@ fn revert_next(
         let closed =
             ended.map_err(|e| e.to_string()).and_then(|()| store.close(id).map_err(|e| e.to_string()));
         if closed.is_ok() {
-            keepers.remove(&transaction);
+            keepers.remove(transaction);
         }
         closed
     };

@@ -3,7 +3,8 @@
 
 mod boots;
 mod dependents;
-mod units;
+mod steps;
+pub(super) mod units;
 
 use std::collections::BTreeMap;
 use std::path::Path;

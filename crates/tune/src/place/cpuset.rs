@@ -44,38 +44,61 @@ pub(super) fn write(root: &Root, what: CpusetKind, value: &str) -> Result<(), Pl
     };
     // A set for the job alone moves no thread, and in a copy none runs.
     if what == CpusetKind::Job || !root.is_system() {
-        return change();
+        change()?;
+        if what != CpusetKind::Job && wanted.is_none() {
+            bound::forget(root);
+        }
+        return Ok(());
     }
     let last = Bindings::now(root);
-    let housekeeping = housekeeping(root, what);
-    if wanted.is_some() {
-        note_first(root, what, &last)?;
+    let left = Left::by(root, what);
+    if let Some(wanted) = &wanted {
+        note_first(root, what, &last, wanted)?;
         let changed = change();
         // Also after a failure, which may come late enough for the kernel to forget.
         last.narrow(root);
         if changed.is_err() && matches!(parts(root, what), Ok(None)) {
-            last.restore(root, &housekeeping);
+            last.restore(root, &left);
         }
         changed?;
     } else {
+        // Without a set there is nothing to change, but a crash after its end may have left threads as they were in it.
         change()?;
-        last.restore(root, &housekeeping);
+        last.restore(root, &left);
     }
     Ok(())
 }
 
 /// Notes how threads are bound before there is a set. Afterwards they are bound to its CPUs.
-fn note_first(root: &Root, what: CpusetKind, now: &Bindings) -> Result<(), PlaceError> {
-    if matches!(parts(root, what), Ok(None)) { now.note(root) } else { Ok(()) }
+fn note_first(root: &Root, what: CpusetKind, now: &Bindings, wanted: &Parts) -> Result<(), PlaceError> {
+    let compute = wanted.compute.as_deref().unwrap_or_default();
+    if matches!(parts(root, what), Ok(None)) { now.note(root, compute) } else { Ok(()) }
 }
 
-/// The CPUs that a set of quell's leaves to other threads; none if that cannot be read.
-fn housekeeping(root: &Root, what: CpusetKind) -> Vec<Cpu> {
-    let list = |text: &str| parse_cpu_list(text).unwrap_or_default();
-    let compute = parts(root, what).ok().flatten().and_then(|parts| parts.compute);
-    let compute = compute.map_or_else(Vec::new, |text| list(&text));
-    let online = root.read("/sys/devices/system/cpu/online").map_or_else(|_| Vec::new(), |text| list(&text));
-    online.into_iter().filter(|cpu| !compute.contains(cpu)).collect()
+/// The CPUs that a set of quell's leaves, or left, to other threads.
+#[derive(Debug)]
+struct Left {
+    /// Those beside the set; none if that cannot be read.
+    housekeeping: Vec<Cpu>,
+    /// Where there is no set any more: all CPUs, to which a kernel before 6.2 has set the threads.
+    all: Option<Vec<Cpu>>,
+}
+
+impl Left {
+    fn by(root: &Root, what: CpusetKind) -> Self {
+        let list = |text: &str| parse_cpu_list(text).unwrap_or_default();
+        let online =
+            root.read("/sys/devices/system/cpu/online").map_or_else(|_| Vec::new(), |text| list(&text));
+        let parts = parts(root, what).ok();
+        let is_gone = matches!(parts, Some(None));
+        let compute = match parts.flatten() {
+            Some(parts) => parts.compute.map_or_else(Vec::new, |text| list(&text)),
+            None if is_gone => bound::noted_compute(root),
+            None => Vec::new(),
+        };
+        let housekeeping = online.iter().filter(|cpu| !compute.contains(cpu)).copied().collect();
+        Self { housekeeping, all: is_gone.then_some(online) }
+    }
 }
 
 /// The value to write for a division of the CPUs.

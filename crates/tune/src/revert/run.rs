@@ -7,7 +7,7 @@ use crate::fault;
 use crate::groups;
 use crate::journal::{Entry, Group, Intent, Journal, KeeperRecord, Outcome, Record, Transaction};
 use crate::keeper_process;
-use crate::place::{Place, PlaceError};
+use crate::place::{ABSENT, Place, PlaceError};
 use crate::root::Root;
 
 /// One transaction while it is reverted.
@@ -22,6 +22,8 @@ pub(super) struct Run<'a> {
     pub reverted: Reverted,
     /// The numbers of the intents that this revert has closed.
     pub closed: BTreeSet<usize>,
+    /// The numbers of those that it began to write.
+    pub began: BTreeSet<usize>,
 }
 
 /// Whether a place that cannot be read has vanished, as with its device or thread.
@@ -110,7 +112,7 @@ impl Run<'_> {
         }
     }
 
-    fn one(&self, entry: &Entry) -> How {
+    fn one(&mut self, entry: &Entry) -> How {
         let intent = &entry.intent;
         let place = &intent.place;
         // Another device has the name now, and its own value.
@@ -132,10 +134,18 @@ impl Run<'_> {
         }
         // A crash between the intent and the write, or between a revert and its record, leaves the original in place.
         if place.same(&current, &original) {
-            if entry.readback.is_none() && matches!(place, Place::DropIn { .. }) {
-                // A crash may have left a temporary file next to the drop-in.
+            // A crash may have left a temporary file next to the drop-in, or threads as they were in a cpuset that is gone.
+            let leaves = match place {
+                Place::DropIn { .. } => entry.readback.is_none(),
+                Place::Cpuset { .. } => original == ABSENT,
+                _ => false,
+            };
+            if leaves {
                 let _ = place.write(self.root, &original);
             }
+            return How::Closed(Outcome::Already);
+        }
+        if entry.is_untouched() {
             return How::Closed(Outcome::Already);
         }
         if !self.is_ours(entry, &current) {
@@ -144,6 +154,9 @@ impl Run<'_> {
                 Foreign::Forget => return How::Closed(Outcome::Forgotten),
                 Foreign::Overwrite => {}
             }
+        }
+        if place.has_steps() && !entry.reverting && self.began.insert(intent.n) {
+            self.log(&Record::Reverting { n: intent.n });
         }
         // Tests kill the process at these points: a write that is not in the journal must be found by its value.
         fault::point();
@@ -174,8 +187,8 @@ impl Run<'_> {
             && place.read(self.root).is_ok_and(|now| place.same(&now, new))
     }
 
-    /// Whether quell left this value: it is the new one, or the one that was read back. After an interrupted write or a reboot it may also be an
-    /// intermediate one, as it may be of a unit: systemd starts and enables it along with a later one that is restored before.
+    /// Whether quell left this value: it is the new one, or the one that was read back. After an interrupted write or revert, or a reboot, it may
+    /// also be an intermediate one, as it may be of a unit: systemd starts and enables it along with a later one that is restored before.
     pub(super) fn is_ours(&self, entry: &Entry, current: &str) -> bool {
         let (intent, place) = (&entry.intent, &entry.intent.place);
         if let (Place::File { path }, Some(after)) = (place, &self.transaction.after)
@@ -183,10 +196,14 @@ impl Run<'_> {
         {
             return true;
         }
+        if entry.is_untouched() {
+            return false;
+        }
+        let torn = entry.readback.is_none() || entry.reverting || self.began.contains(&intent.n);
         place.same(current, &intent.write.new)
             || place.is_changed_by_kernel(current, &intent.write.new)
             || entry.readback.as_ref().is_some_and(|readback| place.same(current, readback))
-            || (entry.readback.is_none() || self.rebooted || self.restores_units_before(intent))
+            || (torn || self.rebooted || self.restores_units_before(intent))
                 && place.half_way(current, &intent.original, &intent.write.new)
     }
 

@@ -3,12 +3,20 @@
 use super::*;
 
 /// A systemctl that keeps the state of one unit in a file.
-const SYSTEMCTL: &str = "#!/bin/sh\nfile=$(dirname \"$0\")/../../run/unit\nread -r active enabled <\"$file\"\ncase $1 in\nis-active) echo \"$active\" ;;\nis-enabled) echo \"$enabled\" ;;\nstart) echo \"active $enabled\" >\"$file\" ;;\nstop) echo \"inactive $enabled\" >\"$file\" ;;\nenable) echo \"$active enabled\" >\"$file\" ;;\ndisable) echo \"$active disabled\" >\"$file\" ;;\nesac\n";
+pub(super) const SYSTEMCTL: &str = "#!/bin/sh\nfile=$(dirname \"$0\")/../../run/unit\nread -r active enabled <\"$file\"\ncase $1 in\nis-active) echo \"$active\" ;;\nis-enabled) echo \"$enabled\" ;;\nstart) echo \"active $enabled\" >\"$file\" ;;\nstop) echo \"inactive $enabled\" >\"$file\" ;;\nenable) echo \"$active enabled\" >\"$file\" ;;\ndisable) echo \"$active disabled\" >\"$file\" ;;\nesac\n";
 
-fn unit() -> (tempfile::TempDir, Root, Plan) {
+/// Adds a systemctl and a unit in this state to a tree.
+pub fn make(folder: &Path, state: &str) {
     use std::os::unix::fs::PermissionsExt as _;
-    let (folder, root) = tree(&[("/run/unit", "active enabled\n"), ("/usr/bin/systemctl", SYSTEMCTL)]);
-    fs::set_permissions(root.path("/usr/bin/systemctl"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    put(folder, "/run/unit", &format!("{state}\n"));
+    put(folder, "/usr/bin/systemctl", SYSTEMCTL);
+    let program = folder.join("usr/bin/systemctl");
+    fs::set_permissions(program, std::fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+pub(super) fn unit() -> (tempfile::TempDir, Root, Plan) {
+    let (folder, root) = tree(&[]);
+    make(folder.path(), "active enabled");
     let place = Place::Unit { name: "cron.service".into() };
     let plan = plan(vec![Write { place, ..write("unit", "active enabled", "inactive disabled") }]);
     (folder, root, plan)

@@ -69,6 +69,17 @@ pub fn make(root: &Root, group: &str) -> Result<(), PlaceError> {
     }
 }
 
+/// Refuses a group in which someone else has a group: it cannot be removed.
+pub fn refuse_others(root: &Root, group: &str, own: &[&str]) -> Result<(), PlaceError> {
+    let is_folder = |name: &String| root.path(&format!("{group}/{name}")).is_dir();
+    match root.names(group).iter().find(|name| !own.contains(&name.as_str()) && is_folder(name)) {
+        Some(other) => {
+            Err(PlaceError::Busy(format!("{group}/{other} is in it: end and remove it, then try again")))
+        }
+        None => Ok(()),
+    }
+}
+
 /// Removes a group if it exists. In a copy its files are removed first; the kernel removes its own with the group.
 pub fn remove(root: &Root, group: &str) -> Result<(), PlaceError> {
     if !root.has(group) {

@@ -112,6 +112,8 @@ pub fn undo(root: &Root) -> Result<(), PlaceError> {
         put(root, &state, "member")?;
     }
     move_back(root, &top, &group)?;
+    // Before the marker goes: the next attempt needs it.
+    groups::refuse_others(root, &group, &[HANDED])?;
     if ours {
         if !others_use(root, &top) {
             match hand_down(root, &top, false) {

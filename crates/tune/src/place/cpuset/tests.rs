@@ -166,17 +166,30 @@ fn bindings_are_noted_once_for_each_set() {
     };
     let what = CpusetKind::Isolated;
     let (first, within) = (bound_to("0-3"), bound_to("0"));
-    note_first(&root, what, &first).unwrap();
-    assert_eq!(Bindings::noted(&root), first);
     let parts = Parts::parse("compute=1-3 partition=isolated").unwrap();
+    note_first(&root, what, &first, &parts).unwrap();
+    assert_eq!(Bindings::noted(&root), first);
+    assert_eq!(bound::noted_compute(&root), cpus("1-3"));
+    fs::create_dir_all(folder.path().join("sys/devices/system/cpu")).unwrap();
+    fs::write(folder.path().join("sys/devices/system/cpu/online"), "0-3\n").unwrap();
+    let left = Left::by(&root, what);
+    assert_eq!(
+        (left.housekeeping, left.all),
+        (cpus("0"), Some(cpus("0-3"))),
+        "the set is not there yet, or gone"
+    );
     partition::make(&root, &parts).unwrap();
     // Written again, as for a CPU that returns; and by someone who would be refused.
-    note_first(&root, what, &within).unwrap();
+    note_first(&root, what, &within, &parts).unwrap();
     assert_eq!(Bindings::noted(&root), first);
+    assert_eq!(Left::by(&root, what).all, None);
     // What an earlier set left does not count for a new one.
     partition::undo(&root).unwrap();
-    note_first(&root, what, &within).unwrap();
+    note_first(&root, what, &within, &parts).unwrap();
     assert_eq!(Bindings::noted(&root), within);
+    // Written once more after the end, as by a revert after a crash.
+    write(&root, what, ABSENT).unwrap();
+    assert_eq!(Bindings::noted(&root), Bindings::default());
 }
 
 #[test]
