@@ -12,7 +12,7 @@ use std::path::PathBuf;
 
 pub use self::events::{Device, Events};
 use super::apply::{Applied, ApplyError, Applying, apply};
-use super::journal::{Journal, KeeperRecord, Record, Transaction};
+use super::journal::{Entry, Journal, KeeperRecord, Record, Transaction};
 use super::keeper::Until;
 use super::place::Place;
 use super::plan::{Plan, Write};
@@ -70,7 +70,8 @@ impl<'a> Served<'a> {
     /// # Errors
     /// The journals cannot be read.
     pub fn look(&mut self, plan: &Plan) -> Result<Look, StoreError> {
-        let is_gone = |place: &Place| place.read(self.root).is_err_and(|trouble| trouble.is_absence());
+        // One that cannot be read for a moment is remembered: it may be another program's.
+        let is_gone = |place: &Place| place.read(self.root).is_err_and(|why| is_gone(self.root, place, &why));
         self.ours.retain(|place, _| matches!(place, Place::Held { .. }) || !is_gone(place));
         let open = match self.close_gone() {
             // The next look closes them.
@@ -154,16 +155,12 @@ impl<'a> Served<'a> {
         Ok(open)
     }
 
-    /// The places of its open transactions that are not reverted.
-    fn open_places(&self) -> Result<BTreeSet<Place>, StoreError> {
-        Ok(self.open()?.into_iter().flat_map(|(_, places)| places).collect())
-    }
-
-    /// Makes a write again, if its place is still in an open transaction: the journal has its original.
+    /// Makes a write again, if its place is still in an open transaction, whose journal has its original, and still has the value of the look.
+    /// Returns whether it did.
     ///
     /// # Errors
     /// The lock's, and those of the place.
-    pub fn write_again(&mut self, write: &Write) -> Result<(), String> {
+    pub fn write_again(&mut self, write: &Write) -> Result<bool, String> {
         let written = self.try_again(write);
         if let Some(ours) = self.ours.get_mut(&write.place) {
             // The next look tries once more.
@@ -172,12 +169,43 @@ impl<'a> Served<'a> {
         written
     }
 
-    fn try_again(&self, write: &Write) -> Result<(), String> {
+    fn try_again(&self, write: &Write) -> Result<bool, String> {
         let _lock = Lock::take(self.root).map_err(|e| e.to_string())?;
-        if !self.open_places().map_err(|e| e.to_string())?.contains(&write.place) {
-            return Ok(());
+        let Some((id, entry)) = self.last_open(&write.place).map_err(|e| e.to_string())? else {
+            return Ok(false);
+        };
+        // Another program may have changed it since the look: the next one leaves it to that program.
+        let now = write.place.read(self.root).map_err(|trouble| trouble.to_string())?;
+        if !write.place.same(&now, &write.old) {
+            return Ok(false);
         }
-        write.place.write(self.root, &write.new).map_err(|trouble| trouble.to_string())
+        if entry.is_untouched() {
+            self.record_taken(&id, &entry, &write.new).map_err(|e| e.to_string())?;
+        }
+        write.place.write(self.root, &write.new).map(|()| true).map_err(|trouble| trouble.to_string())
+    }
+
+    /// The last open transaction with this place, and its entry.
+    fn last_open(&self, place: &Place) -> Result<Option<(String, Entry)>, StoreError> {
+        let Some(store) = Store::open_if_there(self.root)? else { return Ok(None) };
+        for id in self.transactions.iter().rev() {
+            let Some(bytes) = store.read_if_there(id)? else { continue };
+            let mut entries = Transaction::read(id, &bytes).entries.into_iter();
+            if let Some(entry) = entries.find(|entry| entry.closed.is_none() && entry.intent.place == *place)
+            {
+                return Ok(Some((id.clone(), entry)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Records that a place which the kernel refused before may have this value of quell's from now on.
+    fn record_taken(&self, id: &str, entry: &Entry, value: &str) -> Result<(), StoreError> {
+        let Some(store) = Store::open_if_there(self.root)? else { return Ok(()) };
+        let failed = |source| StoreError::Io { path: store.path_of(id), source };
+        let mut journal = Journal::go_on(store.append(id)?, &store.read(id)?).map_err(failed)?;
+        let (readback, group) = (value.to_owned(), entry.group_after.clone());
+        journal.append(&Record::Took { n: entry.intent.n, readback, group }).map_err(failed)
     }
 
     /// Records the values that the kernel gave to places that are about to be written anew. A revert finds them below the new transaction, and

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::*;
 use crate::revert::How;
-use crate::tests::{plan, put, tree, unlocked, write};
+use crate::tests::{plan, put, tree, units, unlocked, write};
 
 const MASK: &str = "/proc/irq/default_smp_affinity";
 const DEVICE: &str = "/sys/devices/x/power";
@@ -33,8 +33,8 @@ fn apply_due(served: &mut Served<'_>, due: &Plan) -> Result<Applied, ApplyError>
     unlocked(|| served.apply(due, &|| false), is_locked)
 }
 
-fn write_again(served: &mut Served<'_>, write: &Write) {
-    unlocked(|| served.write_again(write), |trouble| trouble.contains("lock")).unwrap();
+fn write_again(served: &mut Served<'_>, write: &Write) -> bool {
+    unlocked(|| served.write_again(write), |trouble| trouble.contains("lock")).unwrap()
 }
 
 /// The value after the service has ended, and the values that were left because another program wrote them.
@@ -159,7 +159,7 @@ fn what_the_kernel_changed_is_written_again_once_that_succeeds() {
     drop(lock);
     let look = served.look(&wanted).unwrap();
     assert!(look.foreign.is_empty() && look.again.len() == 1, "{look:?}");
-    write_again(&mut served, &look.again[0]);
+    assert!(write_again(&mut served, &look.again[0]));
     assert_eq!(root.read(MASK).unwrap(), "1");
     assert_eq!(ended(&served), ("f".into(), vec![]));
 }
@@ -174,4 +174,53 @@ fn what_another_program_changes_is_left_to_it() {
     let look = served.look(&plan(vec![write(MASK, "8", "1")])).unwrap();
     assert_eq!((look.due.writes.len(), look.foreign.len()), (0, 1));
     assert_eq!(ended(&served), ("8".into(), vec![How::Foreign("8".into())]));
+}
+
+#[test]
+fn what_another_program_changes_after_the_look_is_left_to_it() {
+    let (folder, root) = tree(&[(MASK, "f")]);
+    let mut served = disturbed(folder.path(), &root);
+    let again = served.look(&plan(vec![write(MASK, "e", "1")])).unwrap().again;
+    put(folder.path(), MASK, "8");
+    assert!(!write_again(&mut served, &again[0]));
+    assert_eq!(root.read(MASK).unwrap(), "8");
+    let look = served.look(&plan(vec![write(MASK, "8", "1")])).unwrap();
+    assert_eq!((look.due.writes.len(), look.again.len(), look.foreign.len()), (0, 0, 1));
+}
+
+#[test]
+fn a_look_that_cannot_see_a_unit_does_not_forget_whose_it_is() {
+    let (folder, root) = tree(&[(MASK, "f")]);
+    let mut served = disturbed(folder.path(), &root);
+    units::make(folder.path(), "active enabled");
+    let place = Place::Unit { name: "cron.service".into() };
+    let unit = |old: &str| Write { place: place.clone(), ..write("unit", old, "inactive disabled") };
+    let due = served.look(&plan(vec![unit("active enabled")])).unwrap().due;
+    apply_due(&mut served, &due).unwrap();
+    // An administrator starts it, which the service leaves alone.
+    put(folder.path(), "/run/unit", "active disabled\n");
+    assert_eq!(served.look(&plan(vec![unit("active disabled")])).unwrap().foreign.len(), 1);
+    // systemd does not answer for the time of one look.
+    put(folder.path(), "/run/unit", "\n");
+    served.look(&plan(vec![])).unwrap();
+    put(folder.path(), "/run/unit", "active disabled\n");
+    let look = served.look(&plan(vec![unit("active disabled")])).unwrap();
+    assert_eq!((look.due.writes.len(), look.again.len()), (0, 0), "{look:?}");
+}
+
+/// The kernel refuses the value at first, and takes it once a CPU has come back.
+#[test]
+fn what_was_refused_and_is_set_later_is_reverted() {
+    let denied = "/etc/passwd";
+    let (folder, root) = tree(&[(MASK, "f"), (denied, "x")]);
+    let mut served = disturbed(folder.path(), &root);
+    let refused = Write { may_fail: true, ..write(denied, "x", "y") };
+    let due = served.look(&plan(vec![refused.clone()])).unwrap().due;
+    assert_eq!(apply_due(&mut served, &due).unwrap().refused.len(), 1);
+    let place = refused.place.clone();
+    let (id, entry) = served.last_open(&place).unwrap().unwrap();
+    assert!(entry.is_untouched());
+    assert!(unlocked(|| served.write_again(&refused), |trouble| trouble.contains("lock")).is_err());
+    // On disk before the write.
+    assert!(!served.last_open(&place).unwrap().unwrap().1.is_untouched(), "{id}");
 }

@@ -143,7 +143,8 @@ impl Service<'_> {
         let Look { due, again, foreign } = self.served.look(plan)?;
         for write in &again {
             match self.served.write_again(write) {
-                Ok(()) => self.printer.status(&format!("{} is set again", write.place)),
+                Ok(true) => self.printer.status(&format!("{} is set again", write.place)),
+                Ok(false) => {}
                 Err(trouble) => self.printer.warn(&format!("{} cannot be set again: {trouble}", write.place)),
             }
         }
