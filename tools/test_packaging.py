@@ -86,7 +86,9 @@ class Slurm(unittest.TestCase):
         """Makes quell exit with this code from now on."""
         # `tune apply --for` leaves a process running, which must not hold the scripts' lock.
         keeper = f"[ $3 = apply ] && {{ sleep 60 & echo $! >>{self.folder}/keepers; }}"
-        self.quell.write_text(f'#!/bin/sh\necho "$@" >>{self.folder}/asked\n{keeper} >&- 2>&-\nexit {code}\n')
+        answer = '''[ $3 = apply ] && printf '{\\n  "transaction": "2026-%s"\\n}\\n' "$$"'''
+        calls = f'echo "$@" >>{self.folder}/asked\n{keeper} >&- 2>&-\n{answer}'
+        self.quell.write_text(f"#!/bin/sh\n{calls}\nexit {code}\n")
         self.quell.chmod(0o755)
 
     def end_keepers(self) -> None:
@@ -119,11 +121,14 @@ class Slurm(unittest.TestCase):
         self.assertIn("tune plan --profile hpc-node", plan)
         self.assertIn("tune apply", apply)
         self.assertIn("--for 87000s", apply)
+        self.assertIn("--max-risk medium", apply)
+        end, applied = (self.folder / "state/applied").read_text().split()
+        self.assertTrue(end.isdigit() and applied.startswith("2026-"), "the transaction that it applied")
         self.run_script("prolog.sh", "8", SLURM_JOB_COMMENT="quiet")
         self.run_script("epilog.sh", "7")
         self.assertEqual(self.asked(), [], "another job still wants the node quiet")
         self.run_script("epilog.sh", "8")
-        self.assertEqual(self.asked(), ["--quiet tune revert"])
+        self.assertEqual(self.asked(), [f"--quiet tune revert {applied}"], "and no other transaction")
         self.run_script("epilog.sh", "8")
         self.assertEqual(self.asked(), [])
 
@@ -131,16 +136,27 @@ class Slurm(unittest.TestCase):
         now = int(time.time())
         self.run_script("prolog.sh", "7", SLURM_JOB_COMMENT="quiet", SLURM_JOB_END_TIME=str(now + 100))
         self.asked()
+        applied = (self.folder / "state/applied").read_text().split()[1]
         self.run_script("prolog.sh", "8", SLURM_JOB_COMMENT="quiet", SLURM_JOB_END_TIME=str(now + 9000))
-        self.assertEqual([line.split()[2] for line in self.asked()], ["revert", "plan", "apply"])
+        revert, *others = self.asked()
+        self.assertEqual(revert, f"--quiet tune revert {applied}")
+        self.assertEqual([line.split()[2] for line in others], ["plan", "apply"])
+
+    def test_where_there_was_nothing_to_write_nothing_is_given_back(self) -> None:
+        self.run_script("prolog.sh", "7", SLURM_JOB_COMMENT="quiet")
+        self.asked()
+        (self.folder / "state/applied").write_text("4000000000 \n")
+        self.run_script("epilog.sh", "7")
+        self.assertEqual(self.asked(), [], "without a transaction, all others would be reverted")
 
     def test_a_job_that_never_ended_is_forgotten_with_its_time(self) -> None:
         self.run_script("prolog.sh", "7", SLURM_JOB_COMMENT="quiet")
         self.run_script("prolog.sh", "8", SLURM_JOB_COMMENT="quiet")
         self.asked()
         (self.folder / "state/jobs/7").write_text("1000\n")
+        applied = (self.folder / "state/applied").read_text().split()[1]
         self.run_script("epilog.sh", "8")
-        self.assertEqual(self.asked(), ["--quiet tune revert"])
+        self.assertEqual(self.asked(), [f"--quiet tune revert {applied}"])
         (self.folder / "state/applied").write_text("1000\n")
         self.run_script("prolog.sh", "9", SLURM_JOB_COMMENT="quiet")
         self.assertEqual([line.split()[2] for line in self.asked()], ["plan", "apply"])
@@ -179,6 +195,14 @@ class Unit(unittest.TestCase):
                 printed = subprocess.run(verify, check=False, capture_output=True, text=True)
                 about = [line for line in printed.stderr.splitlines() if shipped.stem in line]
                 self.assertEqual(about, [])
+
+    def test_a_service_has_room_and_comes_after_those_that_set_the_same(self) -> None:
+        text = (PACKAGING / "systemd/quell-tune@.service").read_text()
+        unit, _, service = text.partition("[Service]")
+        after = {unit for line in unit.splitlines() if line.startswith("After=") for unit in line[6:].split()}
+        self.assertLessEqual({"tuned.service", "irqbalance.service", "kubelet.service"}, after)
+        self.assertRegex(unit, r"(?m)^StartLimitIntervalSec=10min$")
+        self.assertGreaterEqual(int(service.partition("\nTasksMax=")[2].split()[0]), 64)
 
     def test_drop_ins_are_restored_before_a_boot_reads_them(self) -> None:
         lines = (PACKAGING / "systemd/quell-recover.service").read_text().splitlines()

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use quell_request::{Usage, threads};
 
-use crate::args::{Args, Verb};
+use crate::args::{Args, TuneVerb, Verb};
 use crate::outcome::Outcome;
 use crate::printer::Printer;
 use crate::verbs::{
@@ -75,12 +75,13 @@ fn analyses(verb: &Verb) -> bool {
             | Verb::Show(_)
             | Verb::Compare(_)
             | Verb::Predict(_)
-            | Verb::Tune(_)
             | Verb::Bench(_)
             | Verb::Report(_)
             | Verb::Example(_)
             | Verb::GenerateFleet(_)
     ) || matches!(verb, Verb::Replay(args) if args.emulate)
+        // The others, of which one is a service, may run where few threads are permitted.
+        || matches!(verb, Verb::Tune(args) if matches!(args.verb, TuneVerb::Try(_) | TuneVerb::Audit(_)))
 }
 
 /// Prints what `quell` without a verb prints.
@@ -106,4 +107,25 @@ fn finish(outcome: anyhow::Result<Outcome>, printer: Printer) -> ExitCode {
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+
+    #[test]
+    fn of_the_verbs_of_tune_only_those_that_analyse_share_threads() {
+        for (line, expected) in [
+            ("quell tune try thp --yes", true),
+            ("quell tune audit run.quell", true),
+            ("quell tune serve hpc-node --yes", false),
+            ("quell tune apply PLAN --yes", false),
+            ("quell tune revert", false),
+        ] {
+            let args = Args::parse_from(line.split(' '));
+            assert_eq!(analyses(&args.verb), expected, "{line}");
+        }
+    }
 }
