@@ -287,6 +287,10 @@ fn written_for(writes: &[Due<'_>]) -> Vec<String> {
     ids
 }
 
+fn is_held(place: &Place) -> bool {
+    matches!(place, Place::Held { .. })
+}
+
 struct Run<'a> {
     root: &'a Root,
     journal: Journal,
@@ -316,6 +320,8 @@ impl Run<'_> {
             let files = self.before.clone();
             self.log(&Record::Dependents { at: Moment::Before, files })?;
         }
+        // Before the first write, so that what is written is reverted in time even if this process is killed.
+        self.hold(writes, applying, id)?;
         // systemd stops and disables units along with others: the originals of all are on disk before the first of them changes.
         let is_unit = |place: &Place| matches!(place, Place::Unit { .. });
         let mut gone = Vec::new();
@@ -324,8 +330,7 @@ impl Run<'_> {
                 gone.push(n);
             }
         }
-        let mut held = Vec::new();
-        for (n, due) in writes.iter().enumerate() {
+        for (n, due) in writes.iter().enumerate().filter(|(_, due)| !is_held(&due.place)) {
             if (applying.stopped)() {
                 return Err("it was interrupted".into());
             }
@@ -334,10 +339,7 @@ impl Run<'_> {
             if !is_here {
                 continue;
             }
-            match place {
-                Place::Held { what } => held.push((n, what, due.write)),
-                _ => self.write(n, due.write, &place)?,
-            }
+            self.write(n, due.write, &place)?;
         }
         // A later write may have changed what had its value, and what got it.
         for (n, due) in writes.iter().chain(already).enumerate() {
@@ -352,14 +354,27 @@ impl Run<'_> {
             let files = groups::note(self.root, dependents());
             self.log(&Record::Dependents { at: Moment::After, files })?;
         }
-        if !held.is_empty() || applying.until.is_some() {
-            self.keep(&held, applying, id)?;
-        }
         if (applying.stopped)() {
             return Err("it was interrupted".into());
         }
         self.log(&Record::Commit { at: now() })?;
         self.journal.sync().map_err(|e| format!("the journal cannot be written: {e}"))
+    }
+
+    /// Starts the keepers that the plan needs.
+    fn hold(&mut self, writes: &[Due<'_>], applying: &Applying<'_>, id: &str) -> Result<(), String> {
+        let mut held = Vec::new();
+        for (n, due) in writes.iter().enumerate() {
+            if let Place::Held { what } = due.place
+                && self.intend(n, due, &due.place)?
+            {
+                held.push((n, what, due.write));
+            }
+        }
+        if held.is_empty() && applying.until.is_none() {
+            return Ok(());
+        }
+        self.keep(&held, applying, id)
     }
 
     /// Records the original before its place is written. The record is on disk when this returns, so a crash at any later point can be

@@ -20,14 +20,17 @@ use super::catalogue::Held;
 use super::journal::{KeeperRecord, Transaction};
 use super::keeper_process::{Followed, follow};
 use super::place::{self, PlaceError};
-use super::revert::revert_together;
+use super::revert::{RevertError, revert_together};
 use super::root::Root;
-use super::store::Store;
+use super::store::{Store, StoreError};
 
 /// The hidden verb that runs a keeper.
 pub const VERB: &str = "tune-keep";
 /// How often a process without a pidfd is checked.
 const LOOK: Duration = Duration::from_millis(100);
+/// How often a keeper that is asked to end tries to revert, and how long it waits for another quell: at shutdown systemd kills it
+/// after 90 s.
+const LAST: (usize, Duration) = (3, Duration::from_secs(75));
 /// Pauses of a keeper between attempts to revert: the first, and the longest.
 const RETRY: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(60)];
 
@@ -143,9 +146,11 @@ pub fn keep() -> Result<(), String> {
     };
     let taken = if request.after.is_none() { take() } else { Ok(Vec::new()) };
     let begin = Instant::now();
-    if request.until.is_some() {
+    // From its answer on, the caller counts on it: a signal must not end it before it can revert.
+    let signals = request.until.as_ref().map(|_| {
         live_long();
-    }
+        block_signals()
+    });
     // If the process has exited already, the wait is over at once; a new process with the same pid is not mistaken for it.
     let process =
         request.until.as_ref().and_then(|until| until.process).map(|(pid, start)| follow(pid, start));
@@ -162,8 +167,8 @@ pub fn keep() -> Result<(), String> {
     leave_the_caller();
     let after = request.until.as_ref().and_then(|until| until.after);
     let end = after.and_then(|after| begin.checked_add(after));
-    if request.until.is_some() {
-        revert_on_request_to_end(&request);
+    if let Some(signals) = signals {
+        revert_on_request_to_end(&request, signals);
     }
     if let Some(first) = &request.after {
         wait(None, Some(&follow(first.pid, first.start)));
@@ -172,7 +177,7 @@ pub fn keep() -> Result<(), String> {
     let ended = wait(end, process.as_ref());
     drop(held);
     match ended {
-        Some(why) => give_back(&request, why),
+        Some(why) => give_back(&request, why, None),
         None => Ok(()),
     }
 }
@@ -241,8 +246,10 @@ fn wait(end: Option<Instant>, process: Option<&Followed>) -> Option<&'static str
 }
 
 /// Reverts the transaction, and later ones that name this keeper. Another quell may hold the lock for a while, a later plan may have written
-/// the same places, and a disk may be full. Hence it retries until nothing is left to revert except what someone else changed.
-fn give_back(request: &Request, why: &str) -> Result<(), String> {
+/// the same places, and a disk may be full. Hence it retries until nothing is left to revert except what someone else changed, or as often
+/// and as long as `limit` permits: then the journal has what is left.
+fn give_back(request: &Request, why: &str, limit: Option<(usize, Duration)>) -> Result<(), String> {
+    let (mut passes, end) = (0, limit.and_then(|(_, longest)| Instant::now().checked_add(longest)));
     let root = Root::at(&request.root).map_err(|e| e.to_string())?;
     let me = myself(request.until.as_ref());
     let mut ids = kept_by(&root, &me);
@@ -250,8 +257,14 @@ fn give_back(request: &Request, why: &str) -> Result<(), String> {
     for pause in pauses() {
         match revert_together(&root, &ids, why) {
             Ok(reverted) if !reverted.has_failed() => break,
-            Ok(_) | Err(_) => std::thread::sleep(pause),
+            // Not even a pass: another quell is at work.
+            Err(RevertError::Store(StoreError::Locked(_))) => {}
+            Ok(_) | Err(_) => passes += 1,
         }
+        if limit.is_some_and(|(most, _)| passes >= most) || end.is_some_and(|end| Instant::now() >= end) {
+            break;
+        }
+        std::thread::sleep(limit.map_or(pause, |_| pause.min(RETRY[0])));
     }
     Ok(())
 }
@@ -273,10 +286,10 @@ fn kept_by(root: &Root, keeper: &KeeperRecord) -> Vec<String> {
     store.ids().unwrap_or_default().into_iter().filter(is_kept).collect()
 }
 
-/// Reverts on SIGTERM, with which a session or a machine that shuts down ends all its processes. `revert` ends a keeper by another signal.
-fn revert_on_request_to_end(request: &Request) {
+/// Blocks the signals with which a session or a machine that shuts down ends its processes.
+fn block_signals() -> libc::sigset_t {
     // SAFETY: the set is initialised before use; the mask is this process's own, and is set before its other thread starts.
-    let signals = unsafe {
+    unsafe {
         let mut signals: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&raw mut signals);
         libc::sigaddset(&raw mut signals, libc::SIGTERM);
@@ -284,14 +297,18 @@ fn revert_on_request_to_end(request: &Request) {
         libc::sigaddset(&raw mut signals, libc::SIGINT);
         libc::pthread_sigmask(libc::SIG_BLOCK, &raw const signals, std::ptr::null_mut());
         signals
-    };
+    }
+}
+
+/// Reverts on SIGTERM, and ignores the others. `revert` ends a keeper by another signal.
+fn revert_on_request_to_end(request: &Request, signals: libc::sigset_t) {
     let request = request.clone();
     let wait = move || {
         let mut signal = 0;
         // SAFETY: both live through the call.
         while unsafe { libc::sigwait(&raw const signals, &raw mut signal) } == 0 {
             if signal == libc::SIGTERM {
-                let _ = give_back(&request, "it was asked to end");
+                let _ = give_back(&request, "it was asked to end", Some(LAST));
                 // SAFETY: this process has no state whose destructor must run.
                 unsafe { libc::_exit(0) };
             }

@@ -28,6 +28,8 @@ pub struct Served<'a> {
     until: Until,
     keepers: Vec<KeeperRecord>,
     transactions: Vec<String>,
+    /// Whether older transactions do not name these keepers yet.
+    unnamed: bool,
     /// The places that it has written, or could not write, and their values since.
     ours: BTreeMap<Place, Ours>,
 }
@@ -61,8 +63,8 @@ pub struct Look {
 impl<'a> Served<'a> {
     /// A service that has applied nothing yet. `program` is quell itself; `until` is the end of this process.
     pub fn new(root: &'a Root, program: PathBuf, until: Until) -> Self {
-        let (keepers, transactions, ours) = Default::default();
-        Self { root, program, until, keepers, transactions, ours }
+        let (keepers, transactions, unnamed, ours) = Default::default();
+        Self { root, program, until, keepers, transactions, unnamed, ours }
     }
 
     /// Compares a new plan with what was written: a place that another program has changed since is left to it.
@@ -73,6 +75,7 @@ impl<'a> Served<'a> {
         // One that cannot be read for a moment is remembered: it may be another program's.
         let is_gone = |place: &Place| place.read(self.root).is_err_and(|why| is_gone(self.root, place, &why));
         self.ours.retain(|place, _| matches!(place, Place::Held { .. }) || !is_gone(place));
+        self.name_keepers_or_wait()?;
         let open = match self.close_gone() {
             // The next look closes them.
             Err(StoreError::Locked(_)) => self.open(),
@@ -274,9 +277,44 @@ impl<'a> Served<'a> {
         let applied = applied?;
         if self.keepers.is_empty() {
             self.keepers.clone_from(&applied.keepers);
+            self.unnamed = !self.transactions.is_empty();
         }
         self.transactions.extend(applied.id.clone());
+        self.name_keepers_or_wait()?;
         Ok(applied)
+    }
+
+    fn name_keepers_or_wait(&mut self) -> Result<(), StoreError> {
+        match self.name_keepers() {
+            // The next look names them.
+            Err(StoreError::Locked(_)) => Ok(()),
+            other => other,
+        }
+    }
+
+    /// Adds new keepers to the transactions whose own are gone, which they are to revert, too.
+    fn name_keepers(&mut self) -> Result<(), StoreError> {
+        if !self.unnamed {
+            return Ok(());
+        }
+        let _lock = Lock::take(self.root)?;
+        let Some(store) = Store::open_if_there(self.root)? else { return Ok(()) };
+        for id in &self.transactions {
+            let Some(bytes) = store.read_if_there(id)? else { continue };
+            let named = Transaction::read(id, &bytes).keepers;
+            let failed = |source| StoreError::Io { path: store.path_of(id), source };
+            let mut journal = None;
+            for keeper in self.keepers.iter().filter(|keeper| !named.contains(keeper)) {
+                let journal: &mut Journal = match &mut journal {
+                    Some(journal) => journal,
+                    none => none.insert(Journal::go_on(store.append(id)?, &bytes).map_err(failed)?),
+                };
+                journal.append(&Record::Keeper(keeper.clone())).map_err(failed)?;
+            }
+            journal.map_or(Ok(()), |journal| journal.sync()).map_err(failed)?;
+        }
+        self.unnamed = false;
+        Ok(())
     }
 
     /// Whether it has applied something.

@@ -3,6 +3,7 @@
 
 mod boots;
 mod dependents;
+pub(super) mod keepers;
 mod steps;
 pub(super) mod units;
 

@@ -78,7 +78,7 @@ fn note_first(root: &Root, what: CpusetKind, now: &Bindings, wanted: &Parts) -> 
 /// The CPUs that a set of quell's leaves, or left, to other threads.
 #[derive(Debug)]
 struct Left {
-    /// Those beside the set; none if that cannot be read.
+    /// The others; none if that cannot be read.
     housekeeping: Vec<Cpu>,
     /// Where there is no set any more: all CPUs, to which a kernel before 6.2 has set the threads.
     all: Option<Vec<Cpu>>,

@@ -10,6 +10,9 @@ use crate::keeper_process;
 use crate::place::{ABSENT, Place, PlaceError};
 use crate::root::Root;
 
+/// Why a setting is still held.
+const NEEDED: &str = "its keeper is needed by a later transaction: revert that first";
+
 /// One transaction while it is reverted.
 pub(super) struct Run<'a> {
     pub root: &'a Root,
@@ -93,18 +96,21 @@ impl Run<'_> {
         }
         self.close_dependents(&targets, restored);
         // Last, because until here a keeper would revert if this process were killed; the second first, because it would take over from the
-        // first. After a reboot their pids belong to other processes.
+        // first. After a reboot their pids belong to other processes. Where something is left to revert, they try again at their time.
+        let (failed, needed) = (self.reverted.has_failed(), self.needed.clone());
+        let stays = |keeper: &&KeeperRecord| needed.contains(keeper) || failed && keeper.until.is_some();
         let keepers = self.transaction.keepers.iter().rev().filter(|_| !self.rebooted);
-        keepers.filter(|keeper| !self.needed.contains(keeper)).for_each(keeper_process::stop);
+        keepers.filter(|keeper| !stays(keeper)).for_each(keeper_process::stop);
         let is_me = |keeper: &&KeeperRecord| keeper.pid == std::process::id();
         let mine = self.transaction.keepers.iter().any(|keeper| is_me(&keeper));
-        let holds = |keeper: &KeeperRecord| self.needed.contains(keeper) && keeper_process::lives(keeper);
+        let holds = |keeper: &KeeperRecord| stays(&keeper) && keeper_process::lives(keeper);
         let is_held = !mine && !self.rebooted && self.transaction.keepers.iter().any(holds);
         for entry in held {
             let how = match (self.rebooted, is_held) {
                 (true, _) => How::Closed(Outcome::Rebooted),
                 (false, true) => {
-                    How::Failed("its keeper is needed by a later transaction: revert that first".into())
+                    let why = if failed { "it ends with what could not be reverted" } else { NEEDED };
+                    How::Failed(why.into())
                 }
                 (false, false) => How::Closed(Outcome::Restored),
             };

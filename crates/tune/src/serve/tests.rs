@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::*;
 use crate::revert::How;
-use crate::tests::{plan, put, tree, units, unlocked, write};
+use crate::tests::{keepers, plan, put, tree, units, unlocked, write};
 
 const MASK: &str = "/proc/irq/default_smp_affinity";
 const DEVICE: &str = "/sys/devices/x/power";
@@ -223,4 +223,31 @@ fn what_was_refused_and_is_set_later_is_reverted() {
     assert!(unlocked(|| served.write_again(&refused), |trouble| trouble.contains("lock")).is_err());
     // On disk before the write.
     assert!(!served.last_open(&place).unwrap().unwrap().1.is_untouched(), "{id}");
+}
+
+#[test]
+fn keepers_that_replace_others_revert_what_those_kept() {
+    let (folder, root) = tree(&[(MASK, "f")]);
+    let mut served = disturbed(folder.path(), &root);
+    let mut child = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
+    let start = crate::place::started(child.id()).unwrap();
+    served.keepers = vec![KeeperRecord { pid: child.id(), start, until: Some("later".into()) }];
+    with_device(folder.path(), &mut served);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(served.is_unguarded());
+    (served.program, served.until) = (keepers::program(folder.path()), keepers::later());
+    put(folder.path(), "/proc/sys/vm/a", "1");
+    let due = served.look(&plan(vec![write("/proc/sys/vm/a", "1", "2")])).unwrap().due;
+    apply_due(&mut served, &due).unwrap();
+    let locked = |error: &StoreError| matches!(error, StoreError::Locked(_));
+    unlocked(|| served.name_keepers(), locked).unwrap();
+    assert!(!served.is_unguarded() && !served.unnamed);
+    let store = Store::open(&root).unwrap();
+    for id in store.ids().unwrap() {
+        let named = Transaction::read(&id, &store.read(&id).unwrap()).keepers;
+        assert!(served.keepers.iter().all(|keeper| named.contains(keeper)), "{id}");
+    }
+    assert_eq!(ended(&served).0, "e");
+    assert!(keepers::exited(&served.keepers, std::time::Duration::from_secs(20)));
 }

@@ -1,0 +1,139 @@
+//! Keepers as processes: this test program is the one that is started.
+
+use std::os::fd::BorrowedFd;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use super::units::{SYSTEMCTL, unit};
+use super::*;
+use crate::journal::KeeperRecord;
+use crate::keeper::{self, Until};
+use crate::keeper_process::lives;
+
+const VARIABLE: &str = "QUELL_TEST_IS_KEEPER";
+
+/// Not a test of its own: what [`program`] runs.
+#[test]
+fn this_process_is_a_keeper() {
+    let Ok(step) = std::env::var(VARIABLE) else { return };
+    if step == "1" {
+        // Of the tests' other threads, too, for which the mask must be there when they start.
+        // SAFETY: the set is initialised before use.
+        unsafe {
+            let mut signals: libc::sigset_t = std::mem::zeroed();
+            libc::sigemptyset(&raw mut signals);
+            libc::sigaddset(&raw mut signals, libc::SIGTERM);
+            libc::pthread_sigmask(libc::SIG_BLOCK, &raw const signals, std::ptr::null_mut());
+        }
+        let mut again = Command::new(std::env::current_exe().unwrap());
+        panic!("{}", again.args(std::env::args_os().skip(1)).env(VARIABLE, "2").exec());
+    } else {
+        // SAFETY: the script opened it, and nothing closes it.
+        rustix::stdio::dup2_stdout(unsafe { BorrowedFd::borrow_raw(3) }).unwrap();
+        let ended = keeper::keep();
+        std::process::exit(i32::from(ended.is_err()));
+    }
+}
+
+/// A program that is a keeper. What the tests' main function prints must not reach the one that starts it.
+pub fn program(folder: &Path) -> PathBuf {
+    let path = folder.join("keeper");
+    let tests = std::env::current_exe().unwrap();
+    let script = format!(
+        "#!/bin/sh\nexec 3>&1 >/dev/null\n{VARIABLE}=1 exec '{}' --exact tests::keepers::this_process_is_a_keeper --test-threads=1\n",
+        tests.display()
+    );
+    fs::write(&path, script).unwrap();
+    fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    path
+}
+
+/// Far beyond the end of any test.
+pub fn later() -> Until {
+    Until { after: Some(Duration::from_secs(3600)), process: None }
+}
+
+/// Waits until keepers have exited; they are children of this process.
+pub fn exited(keepers: &[KeeperRecord], longest: Duration) -> bool {
+    let end = Instant::now() + longest;
+    let is_over = |keeper: &KeeperRecord| {
+        // SAFETY: waitpid has no precondition.
+        unsafe { libc::waitpid(keeper.pid.cast_signed(), std::ptr::null_mut(), libc::WNOHANG) };
+        !lives(keeper)
+    };
+    while !keepers.iter().all(is_over) {
+        if Instant::now() > end {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    true
+}
+
+fn kept(root: &Root, plan: &Plan, stopped: &dyn Fn() -> bool) -> Applied {
+    let program = program(&root.path("/"));
+    let applying = Applying { program, until: Some(later()), keepers: Vec::new(), stopped };
+    let locked = |e: &ApplyError| matches!(e, ApplyError::Store(StoreError::Locked(_)));
+    unlocked(|| apply(root, plan, &applying), locked).unwrap()
+}
+
+#[test]
+fn keepers_run_before_the_first_write() {
+    let (_folder, root, plan) = two();
+    let calls = std::cell::Cell::new(0);
+    let stopped = || {
+        if calls.replace(calls.get() + 1) == 0 {
+            let store = Store::open(&root).unwrap();
+            let id = store.ids().unwrap().remove(0);
+            let keepers = Transaction::read(&id, &store.read(&id).unwrap()).keepers;
+            assert_eq!(keepers.iter().filter(|keeper| lives(keeper)).count(), 2);
+            assert_eq!(root.read(A).unwrap(), "1\n");
+        }
+        false
+    };
+    let keepers = kept(&root, &plan, &stopped).keepers;
+    assert!(calls.get() > 0);
+    assert!(back(&root).is_whole());
+    assert!(exited(&keepers, Duration::from_secs(20)));
+}
+
+#[test]
+fn keepers_outlive_a_revert_that_failed() {
+    let (folder, root, plan) = unit();
+    let keepers = kept(&root, &plan, &|| false).keepers;
+    put(folder.path(), "/usr/bin/systemctl", "#!/bin/sh\nexit 1\n");
+    assert!(back(&root).has_failed());
+    assert!(!exited(&keepers[..1], Duration::from_millis(300)) && !exited(&keepers[1..], Duration::ZERO));
+    put(folder.path(), "/usr/bin/systemctl", SYSTEMCTL);
+    assert!(back(&root).is_whole());
+    assert!(exited(&keepers, Duration::from_secs(20)));
+}
+
+#[test]
+fn a_keeper_that_is_asked_to_end_does_so_though_a_revert_fails() {
+    let (folder, root, plan) = unit();
+    let keepers = kept(&root, &plan, &|| false).keepers;
+    put(folder.path(), "/usr/bin/systemctl", "#!/bin/sh\nexit 1\n");
+    for keeper in &keepers {
+        // SAFETY: kill has no precondition; the child is not reaped yet, so its pid is its own.
+        unsafe { libc::kill(keeper.pid.cast_signed(), libc::SIGTERM) };
+    }
+    assert!(exited(&keepers, Duration::from_secs(60)));
+    assert_eq!(Store::open(&root).unwrap().ids().unwrap().len(), 1, "the journal has what is left");
+    put(folder.path(), "/usr/bin/systemctl", SYSTEMCTL);
+    assert!(back(&root).is_whole());
+}
+
+#[test]
+fn a_keeper_that_is_asked_to_end_reverts_first() {
+    let (_folder, root, plan) = two();
+    let keepers = kept(&root, &plan, &|| false).keepers;
+    // SAFETY: as above.
+    unsafe { libc::kill(keepers[0].pid.cast_signed(), libc::SIGTERM) };
+    assert!(exited(&keepers, Duration::from_secs(60)));
+    assert_eq!(root.read(A).unwrap(), "1\n");
+    assert!(status(&root).unwrap().0.is_empty());
+}
