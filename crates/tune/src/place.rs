@@ -24,6 +24,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 pub use thread::{Task, started, successor};
 pub use trouble::PlaceError;
+pub use unit::Units;
 
 use super::catalogue::{CpusetKind, Held, Property};
 use super::root::Root;

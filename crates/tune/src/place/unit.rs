@@ -1,7 +1,9 @@
 //! A systemd unit: whether it runs, and whether it starts at boot.
 
+mod shown;
 mod systemctl;
 
+pub use shown::Units;
 use systemctl::Systemctl;
 
 use super::PlaceError;
@@ -9,7 +11,10 @@ use crate::deny;
 use crate::root::Root;
 
 pub(super) fn read(root: &Root, name: &str) -> Result<String, PlaceError> {
-    let state = Systemctl::find(root)?.state(name)?;
+    let state = match shown::known(name) {
+        Some(known) => known?,
+        None => Systemctl::find(root)?.state(name)?,
+    };
     Ok(format!("{} {}", state.active, state.enabled))
 }
 
@@ -46,6 +51,13 @@ pub(super) fn write(root: &Root, name: &str, value: &str) -> Result<(), PlaceErr
         systemctl.run("stop", name)?;
     }
     Ok(())
+}
+
+/// Lets systemd read its files again. Where that fails, it does so at the next boot.
+pub(super) fn reload(root: &Root) {
+    if let Ok(systemctl) = Systemctl::find(root) {
+        let _ = systemctl.reload();
+    }
 }
 
 /// A failed unit counts as not running, like one that was stopped.

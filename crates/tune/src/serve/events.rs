@@ -91,7 +91,7 @@ impl Device {
     }
 
     /// Whether it is a CPU.
-    pub(super) fn is_cpu(&self) -> bool {
+    pub fn is_cpu(&self) -> bool {
         self.subsystem == "cpu" && self.path.starts_with(CPUS)
     }
 

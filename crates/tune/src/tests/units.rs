@@ -147,3 +147,21 @@ fn what_an_earlier_write_set_too_has_the_value_before_it() {
     assert!(back(&root).is_whole());
     assert_eq!(root.read("/sys/kernel/a").unwrap(), "1\n");
 }
+
+#[test]
+fn systemd_reads_a_units_drop_in_when_it_comes_and_when_it_goes() {
+    let (folder, root, _) = unit();
+    fs::create_dir_all(root.path("/etc/systemd/system")).unwrap();
+    put(
+        folder.path(),
+        "/usr/bin/systemctl",
+        "#!/bin/sh\necho \"$@\" >>\"$(dirname \"$0\")/../../run/log\"\n",
+    );
+    let path = "/etc/systemd/system/chronyd.service.d/90-quell.conf";
+    let text = "# quell: test\n[Service]\nCPUAffinity=0\n";
+    let place = Place::DropIn { path: path.into() };
+    run(&root, &plan(vec![Write { place, ..write(path, "absent", text) }])).unwrap();
+    assert_eq!(root.read("/run/log").unwrap(), "daemon-reload\n");
+    assert!(back(&root).is_whole());
+    assert_eq!(root.read("/run/log").unwrap(), "daemon-reload\n".repeat(2));
+}

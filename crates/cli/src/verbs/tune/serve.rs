@@ -7,10 +7,10 @@ use quell_tune::Root;
 use quell_tune::apply::{Applied, ApplyError};
 use quell_tune::guard::{Allowed, refusals};
 use quell_tune::keeper::Until;
-use quell_tune::place::started;
+use quell_tune::place::{Units, started};
 use quell_tune::plan::Plan;
 use quell_tune::revert::{RevertError, recover};
-use quell_tune::serve::{Events, Look, Served};
+use quell_tune::serve::{Device, Events, Look, Served};
 use quell_tune::store::StoreError;
 use sd_notify::NotifyState;
 
@@ -23,6 +23,8 @@ use crate::printer::{Printer, one_line};
 use crate::signals::Signals;
 use crate::steps::audit::{catalogue, root};
 
+/// Shortest time between looks that devices cause, which may come and go in hundreds. CPUs do not wait.
+const REST: Duration = Duration::from_secs(5);
 /// Longest wait without a look at the signals.
 const STEP: Duration = Duration::from_millis(500);
 
@@ -60,7 +62,7 @@ pub fn run(args: &TuneServe, printer: Printer) -> anyhow::Result<Outcome> {
         started(me).ok_or_else(|| anyhow::anyhow!("/proc does not show when this process started"))?;
     let until = Until { after: None, process: Some((me, start)) };
     let served = Served::new(&root, program()?, until);
-    let mut service = Service { args, root: &root, served, printer, problem: None };
+    let mut service = Service { args, root: &root, served, units: Units::default(), printer, problem: None };
     // Changes from here on are seen.
     let events = Events::listen();
     if root.is_system() {
@@ -76,11 +78,13 @@ pub fn run(args: &TuneServe, printer: Printer) -> anyhow::Result<Outcome> {
     report(&[NotifyState::Ready, NotifyState::Status(&format!("{} is applied", args.profile))]);
     let every = Duration::from_nanos(args.every.as_nanos());
     while !stopped() {
-        let end = Instant::now() + every;
+        let (begin, mut changed) = (Instant::now(), false);
+        let end = begin + every;
         while !stopped() && Instant::now() < end {
             let devices = events.wait(STEP.min(end.saturating_duration_since(Instant::now())));
             devices.iter().for_each(|device| service.served.disturb(device));
-            if !devices.is_empty() {
+            changed |= !devices.is_empty();
+            if is_due(changed, devices.iter().any(Device::is_cpu), begin.elapsed()) {
                 break;
             }
         }
@@ -92,6 +96,11 @@ pub fn run(args: &TuneServe, printer: Printer) -> anyhow::Result<Outcome> {
     let reverted = patiently(is_locked, || service.served.end())?;
     printer.status(revert::text(&reverted).trim_end());
     revert::outcome(&reverted)
+}
+
+/// Whether devices that came or went since the last look call for another one.
+fn is_due(changed: bool, is_cpu: bool, since: Duration) -> bool {
+    is_cpu || changed && since >= REST
 }
 
 /// Tries again for as long as an error passes.
@@ -119,6 +128,7 @@ struct Service<'a> {
     args: &'a TuneServe,
     root: &'a Root,
     served: Served<'a>,
+    units: Units,
     printer: Printer,
     /// The last problem that was reported, so that each is reported once.
     problem: Option<String>,
@@ -127,7 +137,12 @@ struct Service<'a> {
 impl Service<'_> {
     /// Looks at the machine again, and applies what is due. A problem does not end the service.
     fn look(&mut self, stopped: &dyn Fn() -> bool) {
-        let looked = plan(self.args, self.root).and_then(|plan| self.apply(&plan, stopped));
+        let (served, args, root) = (&mut self.served, self.args, self.root);
+        let looked = self.units.during(root, || {
+            let plan = plan(args, root)?;
+            anyhow::Ok(served.look(&plan)?)
+        });
+        let looked = looked.and_then(|look| self.act(look, stopped));
         let unguarded = self.served.is_unguarded().then(|| {
             "both processes that would revert if this one were killed are gone: start the service again"
                 .into()
@@ -140,7 +155,13 @@ impl Service<'_> {
     }
 
     fn apply(&mut self, plan: &Plan, stopped: &dyn Fn() -> bool) -> anyhow::Result<()> {
-        let Look { due, again, foreign } = self.served.look(plan)?;
+        let look = self.served.look(plan)?;
+        self.act(look, stopped)
+    }
+
+    /// Does what a look found to be due.
+    fn act(&mut self, look: Look, stopped: &dyn Fn() -> bool) -> anyhow::Result<()> {
+        let Look { due, again, foreign } = look;
         for write in &again {
             match self.served.write_again(write) {
                 Ok(true) => self.printer.status(&format!("{} is set again", write.place)),
@@ -195,4 +216,18 @@ fn text(applied: &Applied) -> String {
         text += &format!("\nrejected: {}: {}", one_line(write), one_line(why));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn devices_wait_and_cpus_do_not() {
+        for (changed, is_cpu, seconds, due) in
+            [(true, false, 1, false), (true, false, 6, true), (false, false, 6, false), (true, true, 0, true)]
+        {
+            assert_eq!(is_due(changed, is_cpu, Duration::from_secs(seconds)), due);
+        }
+    }
 }

@@ -38,6 +38,9 @@ const LONGEST: Duration = Duration::from_secs(90);
 /// Maximum number of bytes of an answer that are read.
 const MOST: u64 = 4096;
 
+/// The same of an answer about all units.
+const MOST_SHOWN: u64 = 1 << 20;
+
 /// The state of a unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct State {
@@ -94,6 +97,13 @@ impl Systemctl {
         Ok(State { active: word.to_owned(), enabled: state.to_owned() })
     }
 
+    /// What it prints of these units.
+    pub fn show(&self, units: &[&str]) -> Result<String, PlaceError> {
+        let args = ["show", "--property=Id,LoadState,ActiveState,UnitFileState", "--"];
+        let units = units.iter().filter(|unit| is_plain(unit));
+        Ok(self.call(&args.iter().chain(units).copied().collect::<Vec<_>>(), MOST_SHOWN)?.out)
+    }
+
     /// Runs a command on a unit.
     pub fn run(&self, command: &str, unit: &str) -> Result<(), PlaceError> {
         let answer = self.ask(command, unit)?;
@@ -108,17 +118,26 @@ impl Systemctl {
         Err(PlaceError::Other(format!("`systemctl {command} {unit}` failed ({how}): {printed}")))
     }
 
+    /// Lets systemd read its files again.
+    pub fn reload(&self) -> Result<(), PlaceError> {
+        self.call(&["daemon-reload"], MOST).map(drop)
+    }
+
     fn ask(&self, command: &str, unit: &str) -> Result<Answer, PlaceError> {
-        let plain = |c: char| c.is_ascii_alphanumeric() || "@-_.:\\".contains(c);
-        if unit.is_empty() || unit.starts_with('-') || !unit.chars().all(plain) {
+        if !is_plain(unit) {
             return Err(PlaceError::Invalid(line(unit)));
         }
+        self.call(&[command, unit], MOST)
+    }
+
+    /// Runs it, and takes at most this many bytes of what it prints.
+    fn call(&self, args: &[&str], most: u64) -> Result<Answer, PlaceError> {
         let failed =
             |e: std::io::Error| PlaceError::Other(format!("{} cannot be run: {e}", self.program.display()));
         // Files, not pipes: a process that it leaves running must not block the reader.
         let (out, err) = (tempfile::tempfile().map_err(failed)?, tempfile::tempfile().map_err(failed)?);
         let mut child = Command::new(&self.program)
-            .args([command, unit])
+            .args(args)
             .env("LC_ALL", "C")
             .env("SYSTEMD_COLORS", "0")
             .env("SYSTEMD_PAGER", "")
@@ -138,14 +157,16 @@ impl Systemctl {
             if Instant::now() >= end {
                 child.kill().and_then(|()| child.wait()).map_err(failed)?;
                 return Err(PlaceError::Other(format!(
-                    "`systemctl {command} {unit}` did not end within {} s and was killed: see `systemctl status {unit}`",
-                    self.longest.as_secs()
+                    "`systemctl {}` did not end within {} s and was killed: see `systemctl status {}`",
+                    args.join(" "),
+                    self.longest.as_secs(),
+                    args.last().unwrap_or(&"")
                 )));
             }
             std::thread::sleep(pause);
             pause = (pause * 2).min(Duration::from_millis(50));
         };
-        Ok(Answer { status, out: text(out).map_err(failed)?, err: text(err).map_err(failed)? })
+        Ok(Answer { status, out: text(out, most).map_err(failed)?, err: text(err, most).map_err(failed)? })
     }
 
     #[cfg(test)]
@@ -183,10 +204,15 @@ fn is_script(program: &Path) -> bool {
     file.as_mut().is_some_and(|file| file.read_exact(&mut start).is_ok()) && &start == b"#!"
 }
 
-fn text(mut file: File) -> std::io::Result<String> {
+fn is_plain(unit: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "@-_.:\\".contains(c);
+    !unit.is_empty() && !unit.starts_with('-') && unit.chars().all(plain)
+}
+
+fn text(mut file: File, most: u64) -> std::io::Result<String> {
     let mut bytes = Vec::new();
     file.rewind()?;
-    file.take(MOST).read_to_end(&mut bytes)?;
+    file.take(most).read_to_end(&mut bytes)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 

@@ -11,7 +11,7 @@ use super::*;
 const FAKE: &str = r#"#!/bin/sh
 cd "$(dirname "$0")/../../units" || exit 9
 echo "$1 $2" >> log
-test -f "$2.active" || { case $1 in is-active) echo inactive; exit 3;; is-enabled) echo "Failed to get unit file state for $2: No such file or directory" >&2; exit 1;; esac; exit 5; }
+test "$1" = show || test -f "$2.active" || { case $1 in is-active) echo inactive; exit 3;; is-enabled) echo "Failed to get unit file state for $2: No such file or directory" >&2; exit 1;; esac; exit 5; }
 case $1 in
 is-active) cat "$2.active"; grep -q '^active' "$2.active" || exit 3;;
 is-enabled) cat "$2.enabled";;
@@ -21,6 +21,12 @@ enable) echo enabled > "$2.enabled";;
 disable) echo disabled > "$2.enabled";;
 mask) mv "$2.enabled" "$2.hidden"; echo masked > "$2.enabled";;
 unmask) mv "$2.hidden" "$2.enabled";;
+show) shift 3; for unit; do
+    echo "Id=${unit#alias-of-}"
+    if test -f "$unit.active"; then
+        printf 'LoadState=loaded\nActiveState=%s\nUnitFileState=%s\n\n' "$(cat "$unit.active")" "$(cat "$unit.enabled")"
+    else printf 'LoadState=not-found\nActiveState=inactive\nUnitFileState=\n\n'; fi
+done;;
 *) exit 7;;
 esac
 "#;
@@ -147,4 +153,28 @@ fn this_machine_reports_a_unit_or_the_reason_why_not() {
         Ok(value) => assert_eq!(value.split(' ').count(), 2, "{value}"),
         Err(trouble) => assert!(trouble.is_absence() && !trouble.to_string().contains('\n'), "{trouble}"),
     }
+}
+
+#[test]
+fn a_second_look_asks_once_for_all_units() {
+    let (_folder, root) = tree(FAKE);
+    let place = |name: &str| Place::Unit { name: name.to_owned() };
+    unit(&root, "cron.service", "active", "enabled");
+    unit(&root, "alias-of-x.service", "active", "alias");
+    let names = ["cron.service", "nscd.service", "alias-of-x.service"];
+    let mut units = Units::default();
+    let mut look = || {
+        let _ = fs::remove_file(root.path("/units/log"));
+        let values = units.during(&root, || names.map(|name| place(name).read(&root)));
+        (values, fs::read_to_string(root.path("/units/log")).unwrap().lines().count())
+    };
+    let (first, calls) = look();
+    assert_eq!(first[0], Ok("active enabled".into()));
+    assert_eq!((&first[1], &first[2]), (&Err(PlaceError::Missing), &Ok("active alias".into())));
+    assert_eq!(calls, 6);
+    // One for all, and two for the one that is shown by another name.
+    assert_eq!(look(), (first, 3));
+    // Outside of a look each is asked again, as a write must.
+    fs::write(root.path("/units/cron.service.active"), "inactive").unwrap();
+    assert_eq!(place("cron.service").read(&root), Ok("inactive enabled".into()));
 }
