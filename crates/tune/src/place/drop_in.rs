@@ -32,14 +32,23 @@ pub(super) fn write(root: &Root, path: &str, value: &str) -> Result<(), PlaceErr
     deny::drop_in(path).map_err(PlaceError::Denied)?;
     if value == ABSENT {
         return match root.spot(path) {
-            Ok(spot) => remove(&spot),
+            Ok(spot) => remove(&spot).map(|()| reread(root, path)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             Err(error) => Err(PlaceError::from_io(&error, "")),
         };
     }
     let spot = spot_or_make(root, path)?;
     ours(&spot)?;
-    put(&spot, value).map_err(|e| PlaceError::from_io(&e, path))
+    put(&spot, value).map_err(|e| PlaceError::from_io(&e, path))?;
+    reread(root, path);
+    Ok(())
+}
+
+/// A unit's drop-in counts at the unit's next start only if systemd has read it by then, and a removed one until then.
+fn reread(root: &Root, path: &str) {
+    if path.rsplit_once('/').is_some_and(|(folder, _)| folder.ends_with(".service.d")) {
+        super::unit::reload(root);
+    }
 }
 
 /// The file's text, if the file exists.

@@ -61,6 +61,15 @@ pub fn run(args: &TuneRevert, printer: Printer) -> anyhow::Result<Outcome> {
     outcome(&reverted)
 }
 
+/// Folders whose files others have read already, and what to run so that they read them again.
+const TO_DO: [(&str, &str); 2] = [
+    (
+        "/etc/default/grub.d/",
+        "the next boot still has the option until `update-grub` (or `grub-mkconfig -o /boot/grub/grub.cfg`) has run",
+    ),
+    ("/etc/systemd/system.conf.d/", "systemd still has the setting until `systemctl daemon-reexec`"),
+];
+
 /// The outcome of a revert, for the exit code.
 pub fn outcome(reverted: &Reverted) -> anyhow::Result<Outcome> {
     if let Some(error) = &reverted.unwritten {
@@ -114,6 +123,11 @@ pub fn text(reverted: &Reverted) -> String {
             How::Failed(why) => text += &format!("  {place}: {}\n", one_line(why)),
         }
     }
+    for one in reverted.places.iter().filter(|one| one.how == How::Closed(End::Restored)) {
+        if let Some((_, todo)) = TO_DO.iter().find(|(folder, _)| one.place.starts_with(folder)) {
+            text += &format!("  {}: {todo}\n", one_line(&one.place));
+        }
+    }
     for Damage { id, lines, unrecorded, closed } in &reverted.damaged {
         text += &format!(
             "  the journal of {} is damaged: lines {lines:?} cannot be read or are missing, and what they changed is not restored\n",
@@ -160,5 +174,40 @@ fn document(reverted: &Reverted) -> Reversion {
         places: reverted.places.iter().map(place).collect(),
         damaged: reverted.damaged.iter().map(|one| format!("{}: lines {:?}", one.id, one.lines)).collect(),
         unrecorded: reverted.damaged.iter().flat_map(|one| one.unrecorded.clone()).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use quell_tune::revert::Returned;
+
+    use super::*;
+
+    #[test]
+    fn what_is_still_in_force_after_a_revert_is_named() {
+        let of = |place: &str, how: End| Returned {
+            place: place.into(),
+            mitigation: "test".into(),
+            how: How::Closed(how),
+        };
+        let reverted = |how: End| Reverted {
+            ids: vec!["a".into()],
+            places: vec![
+                of("/etc/default/grub.d/90-quell.cfg", how),
+                of("/etc/systemd/system.conf.d/90-quell.conf", how),
+                of("/proc/sys/vm/stat_interval", how),
+            ],
+            ..Reverted::default()
+        };
+        let text = super::text(&reverted(End::Restored));
+        assert!(
+            text.contains("90-quell.cfg: the next boot still has the option until `update-grub`"),
+            "{text}"
+        );
+        assert!(
+            text.contains("90-quell.conf: systemd still has the setting until `systemctl daemon-reexec`")
+        );
+        assert_eq!(text.lines().count(), 3, "{text}");
+        assert!(!super::text(&reverted(End::Already)).contains("update-grub"));
     }
 }
