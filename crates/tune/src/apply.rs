@@ -401,9 +401,8 @@ impl Run<'_> {
         } else if place.same(&original, &write.new) {
             original.clone_from(now);
         }
-        let device = place.device(self.root);
-        let intent = Intent { n, write: (*write).clone(), place: place.clone(), device, original, group };
-        self.log(&Record::Intent(intent)).map(|()| true)
+        let intent = Intent::new(self.root, n, (*write).clone(), place.clone(), original, group);
+        self.log(&Record::Intent(Box::new(intent))).map(|()| true)
     }
 
     /// Whether the kernel has changed a place along with a write of the plan.

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 pub use self::lines::Journal;
 use super::place::Place;
 use super::plan::Write;
+use super::root::Root;
 
 /// The version of the journal that this quell writes. Version 1 had no chain, version 2 no dependents, version 3 no beginnings of reverts.
 pub const VERSION: u32 = 4;
@@ -60,7 +61,7 @@ pub enum Record {
         files: Dependents,
     },
     /// A write that is about to be made.
-    Intent(Intent),
+    Intent(Box<Intent>),
     /// The write was made, and this was read back.
     Done {
         /// The number of the intent.
@@ -169,6 +170,17 @@ pub struct Intent {
     /// The previous values of the files that the kernel changes with it.
     #[serde(default, skip_serializing_if = "Group::is_empty")]
     pub group: Group,
+    /// For the default of new interrupts: those that exist already, and do not take it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub irqs: Vec<u32>,
+}
+
+impl Intent {
+    /// The intent of a write, as the machine is before it.
+    pub fn new(root: &Root, n: usize, write: Write, place: Place, original: String, group: Group) -> Self {
+        let (device, irqs) = (place.device(root), place.irqs_without(root));
+        Self { n, write, place, device, original, group, irqs }
+    }
 }
 
 /// A keeper.
@@ -296,6 +308,7 @@ impl Transaction {
                 if self.entries.get(at).is_some_and(|entry| entry.intent.n == intent.n) {
                     return false;
                 }
+                let intent = *intent;
                 let (readback, group_after, refused, reverting, closed) = Default::default();
                 self.entries.insert(at, Entry { intent, readback, group_after, refused, reverting, closed });
                 good

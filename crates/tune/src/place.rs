@@ -109,6 +109,22 @@ impl Place {
         inside.starts_with("sys/devices/").then(|| format!("/{inside}"))
     }
 
+    /// For the default of new interrupts, those that exist now.
+    pub fn irqs_without(&self, root: &Root) -> Vec<u32> {
+        if self.is_default_of_irqs() { irq::numbers(root) } else { Vec::new() }
+    }
+
+    /// Gives interrupts that came since then, and that have quell's default, the restored one.
+    pub fn give_default(&self, root: &Root, known: &[u32], ours: &str, restored: &str) {
+        if self.is_default_of_irqs() && !known.is_empty() {
+            irq::give_default(root, known, ours, restored);
+        }
+    }
+
+    fn is_default_of_irqs(&self) -> bool {
+        matches!(self, Self::File { path } if path == irq::DEFAULT)
+    }
+
     /// Sets the value: a wanted one, or one that [`Self::read`] returned.
     ///
     /// # Errors

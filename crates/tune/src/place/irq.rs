@@ -11,6 +11,9 @@ use crate::root::Root;
 /// Maximum size of /proc/interrupts, which has megabytes on a machine with many CPUs and queues.
 const LONGEST: u64 = 64 << 20;
 
+/// The mask that new interrupts get.
+pub const DEFAULT: &str = "/proc/irq/default_smp_affinity";
+
 /// An interrupt with a handler.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Irq {
@@ -68,6 +71,21 @@ pub(super) fn write(root: &Root, number: u32, name: &str, value: &str) -> Result
         };
         PlaceError::Immovable(reason)
     })
+}
+
+/// All interrupts, with a handler or without.
+pub(super) fn numbers(root: &Root) -> Vec<u32> {
+    root.names("/proc/irq").iter().filter_map(|name| plain_number(name)).collect()
+}
+
+/// Sets interrupts other than the known ones that have one default to another one. Those that the kernel itself places stay.
+pub(super) fn give_default(root: &Root, known: &[u32], from: &str, to: &str) {
+    for number in numbers(root).into_iter().filter(|number| !known.contains(number)) {
+        let mask = file(number, "smp_affinity");
+        if root.read(&mask).is_ok_and(|now| super::file::same(&mask, &now, from)) {
+            let _ = root.write(&mask, to);
+        }
+    }
 }
 
 fn file(number: u32, name: &str) -> String {

@@ -325,6 +325,10 @@ impl Run<'_> {
         if matches!(how, How::Closed(_)) {
             self.closed.insert(entry.intent.n);
         }
+        if let (How::Closed(Outcome::Restored | Outcome::Already), Some(ours)) = (&how, &entry.readback) {
+            let Intent { place, irqs, original, .. } = &entry.intent;
+            place.give_default(self.root, irqs, ours, original);
+        }
         let record = match &how {
             How::Closed(how) => Some(Record::Closed { n: entry.intent.n, how: *how }),
             How::Nearest { nearest, .. } if entry.readback.as_ref() != Some(nearest) => {

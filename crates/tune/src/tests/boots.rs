@@ -51,7 +51,15 @@ fn limits(root: &Root, files: [&str; 3]) {
     let intent = |(n, write): (usize, &Write)| {
         let group = if n == 0 { group(["4096", "0", "15"]) } else { Group::new() };
         let (place, original) = (write.place.clone(), write.old.clone());
-        Record::Intent(Intent { n, write: write.clone(), place, device: None, original, group })
+        Record::Intent(Box::new(Intent {
+            n,
+            write: write.clone(),
+            place,
+            device: None,
+            original,
+            group,
+            irqs: Vec::new(),
+        }))
     };
     let done = |(n, write): (usize, &Write)| {
         let group = if n == 0 { group(["0", "5", "15"]) } else { Group::new() };

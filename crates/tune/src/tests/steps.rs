@@ -88,3 +88,16 @@ fn a_cpuset_that_is_gone_already_leaves_no_note_of_threads() {
     assert!(back(&root).is_whole());
     assert!(!root.has(note));
 }
+
+#[test]
+fn an_interrupt_that_took_quells_default_gets_the_restored_one() {
+    let default = "/proc/irq/default_smp_affinity";
+    let mask = |number: u32| format!("/proc/irq/{number}/smp_affinity");
+    let (folder, root) = tree(&[(default, "f\n"), (&mask(1), "1\n"), (&mask(2), "f\n")]);
+    run(&root, &plan(vec![write(default, "f\n", "1")])).unwrap();
+    put(folder.path(), &mask(3), "01\n");
+    put(folder.path(), &mask(4), "4\n");
+    assert!(back(&root).is_whole());
+    let masks = [1, 2, 3, 4].map(|number| root.read(&mask(number)).unwrap().trim().to_owned());
+    assert_eq!(masks, ["1", "f", "f", "4"], "the first was there before, and someone else has set the last");
+}
