@@ -200,14 +200,42 @@ fn stands(root: &Root, place: &Place, original: &str, ours: &str, staged: bool, 
     }
 }
 
-/// Whether a staged boot option is on the kernel's command line now.
+/// Whether all staged boot options are on the kernel's command line now. What follows `--` is for init.
 fn in_force(root: &Root, place: &Place, text: &str) -> bool {
     let Place::DropIn { path } = place else { return false };
-    let option = text.lines().find_map(|line| {
+    let options = text.lines().find_map(|line| {
         let value = line.strip_prefix("GRUB_CMDLINE_LINUX=\"${GRUB_CMDLINE_LINUX} ")?;
         value.strip_suffix('"')
     });
     let cmdline = root.read("/proc/cmdline").unwrap_or_default();
+    let has =
+        |option: &str| cmdline.split_whitespace().take_while(|word| *word != "--").any(|word| word == option);
     path.starts_with("/etc/default/grub.d/")
-        && option.is_some_and(|option| cmdline.split_whitespace().any(|word| word == option))
+        && options.is_some_and(|options| options.split_whitespace().all(has))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may")]
+    use super::*;
+
+    #[test]
+    fn all_staged_options_must_be_on_the_command_line() {
+        let folder = tempfile::tempdir().unwrap();
+        fs_err::create_dir_all(folder.path().join("proc")).unwrap();
+        let root = Root::at(folder.path()).unwrap();
+        let path = "/etc/default/grub.d/90-quell-max-cstate.cfg".to_owned();
+        let place = Place::DropIn { path };
+        let two = "intel_idle.max_cstate=1 processor.max_cstate=1";
+        let text = format!("# quell\nGRUB_CMDLINE_LINUX=\"${{GRUB_CMDLINE_LINUX}} {two}\"\n");
+        for (line, expected) in [
+            (format!("ro {two} quiet"), true),
+            ("processor.max_cstate=1 ro intel_idle.max_cstate=1".into(), true),
+            ("ro intel_idle.max_cstate=1".into(), false),
+            ("ro intel_idle.max_cstate=1 -- processor.max_cstate=1".into(), false),
+        ] {
+            fs_err::write(folder.path().join("proc/cmdline"), &line).unwrap();
+            assert_eq!(in_force(&root, &place, &text), expected, "{line}");
+        }
+    }
 }
