@@ -56,13 +56,15 @@ pub(super) fn read(root: &Root, path: &str) -> Result<String, PlaceError> {
 pub(super) fn write(root: &Root, path: &str, value: &str) -> Result<(), PlaceError> {
     deny::file(path).map_err(PlaceError::Denied)?;
     // In a copy, no kernel interprets what is written, so the complete original text is restored.
-    let word = match root.is_system() {
-        // The kernel ignores an empty write.
-        true if value.trim().is_empty() => "\n",
-        true => chosen(path, value).unwrap_or(value),
-        false => value,
-    };
-    root.write(path, word).map_err(|e| PlaceError::from_io(&e, word))
+    let text = if root.is_system() { for_kernel(path, value) } else { value.to_owned() };
+    root.write(path, &text).map_err(|e| PlaceError::from_io(&e, &text))
+}
+
+/// What the kernel reads: the chosen word, with an end of line. Some kernels take a word without one for the longer word that begins with
+/// it: Linux 4.11 to 5.5 takes `defer` for `defer+madvise`. The kernel ignores an empty write, and takes an empty line.
+fn for_kernel(path: &str, value: &str) -> String {
+    let text = chosen(path, value).unwrap_or(value);
+    format!("{}\n", text.strip_suffix('\n').unwrap_or(text))
 }
 
 /// The chosen word, in a file that shows all: in brackets, as in `always [madvise] never`, or in parentheses.
@@ -199,6 +201,20 @@ mod tests {
         assert_eq!(chosen(PREEMPTION, "lazy"), None);
         assert_eq!(chosen("/sys/block/sda/queue/scheduler", "[none] mq-deadline\n"), Some("none"));
         assert_eq!(chosen("/sys/x", "a (b) c"), None);
+    }
+
+    #[test]
+    fn the_kernel_gets_a_line() {
+        let defrag = "/sys/kernel/mm/transparent_hugepage/defrag";
+        for (path, value, line) in [
+            (defrag, "defer", "defer\n"),
+            (defrag, "always [defer] defer+madvise never\n", "defer\n"),
+            ("/proc/sys/kernel/printk", "4\t4\t1\t7\n", "4\t4\t1\t7\n"),
+            ("/sys/x", "", "\n"),
+            ("/sys/x", "\n", "\n"),
+        ] {
+            assert_eq!(for_kernel(path, value), line, "{value:?}");
+        }
     }
 
     #[test]

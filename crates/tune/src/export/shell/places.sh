@@ -4,8 +4,6 @@ set -u
 LC_ALL=C
 export LC_ALL
 umask 077
-NL='
-'
 # A folder that stands for / : to try the script on a copy of a machine. A copy brings its own systemctl, taskset and chrt.
 R=${QUELL_ROOT:-}
 STATE=$R/run/$NAME
@@ -173,8 +171,8 @@ chosen() {
     esac
 }
 
-# Writes the file $1 to $spot. The kernel wants the chosen word, and does not see an empty write; a copy of a machine gets back every
-# byte.
+# Writes the file $1 to $spot. The kernel wants the chosen word as a line: it does not see an empty write, and may take a word without an
+# end of line for a longer one. A copy of a machine gets back every byte.
 put_file() {
     if [ -n "$R" ]; then
         why=$({ cat "$1" >"$spot"; } 2>&1)
@@ -182,8 +180,7 @@ put_file() {
     fi
     text=$(cat "$1")
     chosen
-    [ -n "$text" ] || text=$NL
-    why=$({ printf '%s' "$text" | cat >"$spot"; } 2>&1)
+    why=$({ printf '%s\n' "$text" | cat >"$spot"; } 2>&1)
 }
 
 put_thread() {

@@ -352,3 +352,22 @@ fn tuneds_script_keeps_the_first_originals_when_it_starts_again() {
     assert!(tree.image() == before);
     assert_eq!(tree.run("verify").0, 1);
 }
+
+/// On a machine, not on a copy of one: what the kernel would read.
+#[test]
+fn the_kernel_gets_the_chosen_word_as_a_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    fs::write(at("places.sh"), include_str!("../shell/places.sh")).unwrap();
+    for (text, line) in
+        [("defer", "defer\n"), ("always [defer] never\n", "defer\n"), ("", "\n"), ("\n", "\n")]
+    {
+        fs::write(at("in"), text).unwrap();
+        fs::write(at("out"), "").unwrap();
+        let call = "NAME=x; kind=file; . \"$1/places.sh\"; spot=$1/out; put_file \"$1/in\"";
+        let mut shell = Command::new("sh");
+        shell.args(["-c", call, "sh"]).arg(folder.path()).env_remove("QUELL_ROOT");
+        assert!(shell.status().unwrap().success());
+        assert_eq!(fs::read_to_string(at("out")).unwrap(), line, "{text:?}");
+    }
+}
