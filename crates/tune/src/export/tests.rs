@@ -98,7 +98,10 @@ fn each() -> Plan {
             "/etc/default/grub.d/90-quell-test.cfg",
             "# quell: test\nGRUB_CMDLINE_LINUX=\"${GRUB_CMDLINE_LINUX} nohz_full=1-3\"\n",
         ),
-        drop_in("/etc/systemd/system.conf.d/90-quell.conf", "# quell\n[Manager]\nCPUAffinity=0\n"),
+        drop_in(
+            "/etc/systemd/system.conf.d/90-quell.conf",
+            "# quell\n[Manager]\nCPUAffinity=\nCPUAffinity=0\n",
+        ),
         drop_in("/etc/systemd/journald.conf.d/90-quell.conf", "# quell\n[Journal]\nStorage=volatile\n"),
     ])
 }
@@ -235,4 +238,29 @@ fn slurm_gets_a_plan_for_each_job() {
     let plan: Plan = serde_json::from_str(text(&export, "quell.plan")).unwrap();
     assert_eq!(plan.hash, plan.hash_of());
     assert!(!plan.writes.iter().any(|write| write.staged));
+    // It is for any node of this kind.
+    assert_eq!((&*plan.host, &*plan.kernel), ("", ""));
+    let numbered = |write: &&Write| matches!(write.place, Place::Irq { .. } | Place::Thread { .. });
+    assert_eq!(plan.writes.iter().filter(numbered).map(|one| one.may_fail).collect::<Vec<_>>(), [true, true]);
+}
+
+#[test]
+fn slurm_gets_no_thread_of_a_program_that_runs_now() {
+    let of = |mitigation: &str, property| {
+        let place = Place::Thread { pid: 900, start: 24, comm: "solver".into(), property };
+        let id = format!("{mitigation}:{place}");
+        Write { id, mitigation: mitigation.into(), ..write(place, "0-3", "1-3") }
+    };
+    let writes = vec![
+        of("rankfile-affinity", Property::Affinity),
+        of("timer-slack", Property::TimerSlack),
+        of("a-site's", Property::Policy),
+        of("kthread-affinity", Property::Affinity),
+    ];
+    let mut source = plan(writes);
+    source.mitigations[0].id = "kthread-affinity".into();
+    let export = slurm(&source);
+    let kept = Plan::read(text(&export, "quell.plan")).unwrap();
+    let kept: Vec<&str> = kept.writes.iter().map(|write| write.mitigation.as_str()).collect();
+    assert_eq!((kept, export.left.len()), (vec!["kthread-affinity"], 3));
 }

@@ -188,7 +188,8 @@ fn boot_options(text: &str) -> Option<String> {
 /// The CPUs in a file that sets nothing else.
 fn cpu_affinity(text: &str) -> Option<String> {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
-    let rest: Vec<&str> = lines.filter(|line| *line != "[Manager]").collect();
+    // The empty line drops what other files set. TuneD's own value replaces theirs too.
+    let rest: Vec<&str> = lines.filter(|line| !matches!(*line, "[Manager]" | "CPUAffinity=")).collect();
     match rest.as_slice() {
         [line] => line.strip_prefix("CPUAffinity=").map(|cpus| cpus.trim().replace(' ', ",")),
         _ => None,

@@ -13,7 +13,8 @@ use super::{each, text};
 fn site() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let quell = "#!/bin/sh\necho \"$*\" >>\"${0%/*}/called\"\ncase $2 in\napply) echo '{\"schema\":\"x\",\"transaction\":\"2026-1\"}'\n\
-                 exit \"${APPLY:-0}\" ;;\nverify) exit 3 ;;\nrevert) case $3 in --forget) exit 0 ;; esac; exit \"${REVERT:-0}\" ;;\nesac\n";
+                 exit \"${APPLY:-0}\" ;;\nverify) exit 3 ;;\n\
+                 status) cat \"${0%/*}/status\" ;;\nrevert) case $3 in --forget) exit 0 ;; esac; exit \"${REVERT:-0}\" ;;\nesac\n";
     let export = slurm(&each());
     let (prolog, epilog) = (text(&export, "prolog.sh"), text(&export, "epilog.sh"));
     let path =
@@ -66,4 +67,41 @@ fn a_refusal_keeps_the_node_and_a_failed_revert_drains_it() {
     assert_eq!(run(site.path(), "prolog.sh", &[]), (Some(0), calls));
     let (ended, calls) = run(site.path(), "epilog.sh", &[("REVERT", "3")]);
     assert_eq!((ended, calls.last().map(String::as_str)), (Some(0), Some("tune revert --forget 2026-1")));
+}
+
+#[test]
+fn a_prolog_that_was_killed_leaves_an_operators_settings_alone() {
+    let site = site();
+    let plan = text(&slurm(&each()), "quell.plan").to_owned();
+    fs::write(site.path().join("quell.plan"), &plan).unwrap();
+    let hash = serde_json::from_str::<crate::plan::Plan>(&plan).unwrap().hash;
+    let plan_path = site.path().join("quell.plan");
+    let codes = [("QUELL_PLAN", plan_path.to_str().unwrap())];
+    let apply = APPLY.replace("/etc/quell/quell.plan", codes[0].1);
+    let killed = |open: &str| {
+        fs::create_dir_all(site.path().join("state")).unwrap();
+        fs::write(site.path().join("state/transaction"), "").unwrap();
+        fs::write(site.path().join("status"), open).unwrap();
+    };
+    let transaction = |id: &str, stage: &str, hash: &str| {
+        format!(
+            "{{\n  \"id\": \"{id}\",\n  \"journal\": \"/x/{id}\",\n  \"stage\": \"{stage}\",\n  \"began\": \"2026-11-29T02:00:00Z\",\n  \"plan\": \"{hash}\"\n}}"
+        )
+    };
+    let (other, ours) = (transaction("1-other", "applied", "abc"), transaction("2-ours", "applied", &hash));
+    let closed = transaction("3-closed", "closed", &hash);
+    let document = |open: &str| format!("{{\"open\": [{open}], \"last_closed\": {closed}}}");
+    let (status, revert) = ("tune status --json".to_owned(), "tune revert 2-ours".to_owned());
+    for script in ["prolog.sh", "epilog.sh"] {
+        let is_prolog = script == "prolog.sh";
+        killed(&document(&other));
+        let calls = if is_prolog { vec![status.clone(), apply.clone()] } else { vec![status.clone()] };
+        assert_eq!(run(site.path(), script, &codes), (Some(0), calls), "{script}");
+        killed(&document(&format!("{ours}, {other}")));
+        let (_, calls) = run(site.path(), script, &codes);
+        let own = |call: &&String| !call.starts_with("tune apply") && *call != "tune verify";
+        let calls: Vec<&String> = calls.iter().filter(own).collect();
+        assert_eq!(calls, [&status, &revert], "{script}");
+        let _ = fs::remove_dir_all(site.path().join("state"));
+    }
 }
