@@ -10,6 +10,7 @@ mod lasting;
 mod lists;
 mod look;
 mod mounts;
+mod near;
 mod own_file;
 mod state;
 mod threads;

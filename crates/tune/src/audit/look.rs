@@ -5,6 +5,7 @@ use std::os::unix::fs::MetadataExt as _;
 use fs_err as fs;
 
 use super::lists::Lists;
+use super::near::near;
 use super::{AuditOptions, ByHand, PlaceState, compare};
 use crate::catalogue::{
     Compare, CpusetKnob, DropInKnob, Held, HoldKnob, IrqKnob, Knob, Mitigation, Part, Want,
@@ -216,7 +217,10 @@ impl<'a> Examiner<'a> {
         }
         let look = |irq: &&Irq| {
             let place = Place::Irq { number: irq.number, name: irq.name.clone() };
-            let look = self.see(place, at.filling.mask_of(knob.want), Compare::Within, true);
+            let now = place.cpus(&irq.affinity).unwrap_or_default();
+            let part = at.filling.cpus(knob.want);
+            let want = part.map(|part| at.filling.as_mask(&near(&now, &part, &self.facts.numa)));
+            let look = self.see(place, want, Compare::Within, true);
             // Recent kernels show a managed interrupt by its file mode; older ones only refuse the write.
             let look = look.with(|place_state| place_state.may_fail = mine.len() > 1);
             match &irq.immovable {

@@ -3,6 +3,7 @@
 use quell_recording::format_cpu_list;
 
 use super::look::{At, Examined, Examiner, Verdict};
+use super::near::near;
 use crate::catalogue::{Compare, KernelThreadKnob, ProcessKnob, Property};
 use crate::place::Place;
 use crate::place::thread::{Task, threads_of};
@@ -20,8 +21,11 @@ impl Examiner<'_> {
             return vec![Examined::bare(Verdict::NotMissed, why)];
         }
         let look = |thread: &&Task| {
-            let want = at.filling.cpus(knob.want).map(|cpus| format_cpu_list(&cpus));
-            let mut look = self.see(place(thread, Property::Affinity), want, Compare::Within, true);
+            let place = place(thread, Property::Affinity);
+            let now = place.cpus(&thread.affinity).unwrap_or_default();
+            let part = at.filling.cpus(knob.want);
+            let want = part.map(|part| format_cpu_list(&near(&now, &part, &self.facts.numa)));
+            let mut look = self.see(place, want, Compare::Within, true);
             look.place_state.iter_mut().for_each(|place_state| place_state.may_fail = mine.len() > 1);
             match thread.bound {
                 true => look.immovable("bound to its CPUs by the kernel"),
@@ -41,8 +45,11 @@ impl Examiner<'_> {
             Ok(_) => return vec![Examined::bare(Verdict::Unseen, format!("there is no process {pid}"))],
             Err(trouble) => return vec![Examined::bare(Verdict::Unseen, trouble.to_string())],
         };
+        // Threads with CPUs of their own are bound on purpose. Threads that all have the same few CPUs, and what they start, may lack some.
+        let differ = threads.iter().any(|one| one.affinity != threads[0].affinity);
         let how = match knob.what {
             Property::TimerSlack => Compare::AtLeast,
+            Property::Affinity if differ => Compare::Within,
             _ => Compare::Equal,
         };
         let see = |thread: &Task| self.see(place(thread, knob.what), at.fill(&knob.want), how, false);

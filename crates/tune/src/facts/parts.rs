@@ -116,8 +116,13 @@ impl Filling<'_> {
     /// # Errors
     /// If the part has no CPUs.
     pub fn mask_of(&self, part: Part) -> Result<String, String> {
+        Ok(self.as_mask(&self.cpus(part)?))
+    }
+
+    /// A mask of these CPUs, with that width.
+    pub fn as_mask(&self, cpus: &[Cpu]) -> String {
         let width = self.facts.possible.iter().max().map_or(1, |last| last.0 as usize + 1);
-        Ok(format_mask(&self.cpus(part)?, width))
+        format_mask(cpus, width)
     }
 
     /// Compute CPUs that are not the first thread of their core; all of them if no core has two.

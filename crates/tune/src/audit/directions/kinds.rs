@@ -353,6 +353,19 @@ fn each_property_of_a_process_knows_worse_from_better() {
                     assert!(state().unwrap().done, "{id}: {want}");
                     machine.process(900, "solver", 1, "2");
                     assert!(!state().unwrap().done, "{id}: fewer CPUs than the job has ranks");
+                    // A launcher, or the program itself, bound each thread to a CPU of its own.
+                    machine.process(900, "solver", 2, "131");
+                    let first_has = |cpus: &str| {
+                        for file in ["proc/900/status", "proc/900/task/900/status"] {
+                            machine.file(file, &format!("Name:\tsolver\nCpus_allowed_list:\t{cpus}"));
+                        }
+                        seen(folder, mitigation, Some(900), |one| {
+                            one.places.iter().map(|state| state.done).collect::<Vec<_>>()
+                        })
+                    };
+                    assert_eq!(first_has("130"), [true, true], "{id}: each bound by itself");
+                    assert_eq!(first_has("0-255"), [false, true], "{id}: one is free");
+                    assert_eq!(first_has("131"), [false, false], "{id}: two threads on a CPU");
                 }
                 Property::TimerSlack => {
                     let slack = |ns: &str| {
