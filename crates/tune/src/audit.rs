@@ -6,11 +6,13 @@ mod compare;
 #[cfg(test)]
 mod directions;
 mod file;
+mod kernel;
 mod lasting;
 mod lists;
 mod look;
 mod mounts;
 mod near;
+mod options;
 mod own_file;
 mod state;
 mod threads;

@@ -7,6 +7,8 @@ mod site;
 mod tests;
 mod want;
 
+use std::collections::BTreeMap;
+
 pub use load::{Catalogue, CatalogueError};
 use quell_recording::SourcePattern;
 use schemars::JsonSchema;
@@ -362,6 +364,11 @@ pub struct BootKnob {
     pub stricter: Vec<String>,
     /// A kernel built without this (`CONFIG_…` in /proc/config.gz or /boot/config-RELEASE) ignores the option.
     pub config: Option<String>,
+    /// A kernel built with this does it without the option.
+    pub built_in: Option<String>,
+    /// Flags of the value that not all kernels know, each with the first version. An older kernel is not asked for them.
+    #[serde(default)]
+    pub flags_since: BTreeMap<String, String>,
 }
 
 /// See [`Knob::DropIn`]. Takes effect when the program that reads it next starts.

@@ -3,7 +3,7 @@
 mod look;
 mod parts;
 
-pub(crate) use look::is_guest;
+pub(crate) use look::{cpus, is_guest};
 pub use parts::{Filling, Parts};
 use quell_recording::Cpu;
 

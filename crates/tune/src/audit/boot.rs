@@ -1,10 +1,8 @@
 //! Options on the kernel's command line: what this boot has, and the file that stages those of the next.
 
-use std::collections::BTreeSet;
-
-use quell_recording::{Cpu, parse_cpu_list};
-
+use super::kernel::for_kernel;
 use super::look::{At, Examined, Examiner, Verdict};
+use super::options::{holds, that_counts, value_of};
 use super::{ByHand, own_file};
 use crate::catalogue::{BootKnob, Compare, Knob};
 use crate::place::{ABSENT, Place};
@@ -15,6 +13,8 @@ struct Wanted {
     word: Result<String, String>,
     verdict: Verdict,
     why: Option<String>,
+    /// What to do with values that this boot has from elsewhere: one of quell's in addition would be ignored, or ignored in part.
+    elsewhere: Option<String>,
 }
 
 impl Examiner<'_> {
@@ -24,28 +24,45 @@ impl Examiner<'_> {
             Knob::Boot(boot) => Some(boot),
             _ => None,
         });
-        let wanted: Vec<Wanted> = knobs.map(|knob| self.option(at, knob)).collect();
+        let path = file_of(&at.mitigation.id);
+        let staged = self.staged_words();
+        // If the file is new, this boot may have a value of its former text.
+        let new = self.is_newer_than_boot(&path) == Some(true);
+        let name = |word: &str| word.split('=').next().map(str::to_owned);
+        let is_ours = |word: &str| staged.iter().any(|one| one == word || new && name(one) == name(word));
+        let wanted: Vec<Wanted> = knobs.map(|knob| self.option(at, knob, &is_ours)).collect();
         let mut looks: Vec<Examined> = wanted.iter().map(Wanted::look).collect();
         let usable = |one: &&Wanted| matches!(one.verdict, Verdict::Done | Verdict::Not);
         let usable: Vec<&Wanted> = wanted.iter().filter(usable).collect();
         if usable.is_empty() {
             return looks;
         }
+        let (elsewhere, usable): (Vec<&Wanted>, Vec<&Wanted>) =
+            usable.into_iter().partition(|one| one.elsewhere.is_some());
+        looks.extend(elsewhere.iter().map(|one| one.by_hand()));
         match self.reads_grub_d() {
-            true => looks.push(self.staged(at, &usable)),
+            true if usable.is_empty() => {}
+            true => looks.push(self.staged(at, &usable, path)),
             false => looks.extend(usable.iter().map(|one| one.by_hand())),
         }
         looks
     }
 
-    fn option(&self, at: At<'_>, knob: &BootKnob) -> Wanted {
-        let value = at.fill(&knob.want);
+    fn option(&self, at: At<'_>, knob: &BootKnob, is_ours: &impl Fn(&str) -> bool) -> Wanted {
+        let filled = at.fill(&knob.want);
+        let known = filled.as_ref().map(|value| for_kernel(knob, value, &self.facts.kernel));
+        let too_old = known.as_ref().ok().and_then(|known| known.as_ref().err().cloned());
+        let value = filled.clone().map(|value| known.ok().and_then(Result::ok).unwrap_or(value));
         let word = value.as_ref().map_err(String::clone).map(|value| match value.is_empty() {
             true => knob.option.clone(),
             false => format!("{}={value}", knob.option),
         });
-        let wanted = |verdict, why| Wanted { word: word.clone(), verdict, why };
-        if let Some(config) = knob.config.as_deref().filter(|config| self.built_without(config)) {
+        let wanted = |verdict, why| Wanted { word: word.clone(), verdict, why, elsewhere: None };
+        if too_old.is_some() {
+            return wanted(Verdict::Missing, too_old);
+        }
+        let without = |config: &&str| self.built_with(config) == Some(false);
+        if let Some(config) = knob.config.as_deref().filter(without) {
             let why = format!("this kernel is built without {config}, so it does not know `{}`", knob.option);
             return wanted(Verdict::Missing, Some(why));
         }
@@ -59,20 +76,42 @@ impl Examiner<'_> {
         if let Some(why) = self.no_command_line() {
             return wanted(Verdict::NotReadable, Some(why));
         }
-        let has = self.facts.options().filter_map(|word| value_of(word, &knob.option)).last();
-        match has {
-            Some(has) if holds(knob, has, &value) => wanted(Verdict::Done, None),
-            Some(has) => {
-                wanted(Verdict::Not, Some(format!("this boot has `{}={has}`, not `{value}`", knob.option)))
+        let values: Vec<&str> =
+            self.facts.options().filter_map(|word| value_of(word, &knob.option)).collect();
+        let has = that_counts(&knob.option, &values);
+        let on_line = has.is_some_and(|has| holds(knob, has, &value));
+        let built_in =
+            knob.built_in.as_deref().filter(|config| has.is_none() && self.built_with(config) == Some(true));
+        if let Some(config) = built_in {
+            return wanted(Verdict::Done, Some(format!("this kernel is built with {config}")));
+        }
+        if self.in_force(knob, has, &value).unwrap_or(on_line) {
+            return wanted(Verdict::Done, None);
+        }
+        let name = &knob.option;
+        let why = match has {
+            Some(has) if on_line => {
+                format!(
+                    "this boot has `{name}={has}`, and the kernel does not do it: `dmesg` may have the reason"
+                )
             }
-            None => wanted(Verdict::Not, Some(format!("this boot has no `{}`", knob.option))),
+            Some(has) => format!("this boot has `{name}={has}`, not `{value}`"),
+            None => format!("this boot has no `{name}`"),
+        };
+        let word_of = |value: &&str| format!("{name}={value}");
+        let strange = |word: &String| !is_ours(word);
+        let strangers: Vec<String> = values.iter().map(word_of).filter(strange).collect();
+        Wanted {
+            elsewhere: replace(&strangers, &format!("{name}={value}")),
+            ..wanted(Verdict::Not, Some(why))
         }
     }
 
     /// The file that stages options for GRUB. An option that this boot has from elsewhere is left to whoever set it.
-    fn staged(&self, at: At<'_>, usable: &[&Wanted]) -> Examined {
+    fn staged(&self, at: At<'_>, usable: &[&Wanted], path: String) -> Examined {
         let id = &at.mitigation.id;
-        let place = Place::DropIn { path: format!("/etc/default/grub.d/90-quell-{id}.cfg") };
+        let older = self.is_newer_than_boot(&path) == Some(false);
+        let place = Place::DropIn { path };
         let absent = place.read(self.root).map_or(true, |text| text == ABSENT);
         let all_done = usable.iter().all(|one| one.verdict == Verdict::Done);
         let ours = usable.iter().filter(|one| all_done || !absent || one.verdict == Verdict::Not);
@@ -84,7 +123,13 @@ impl Examiner<'_> {
             place_state.done = all_done;
             place_state.staged = true;
             if is_written && !all_done {
-                place_state.why = Some("staged already: takes effect after the next boot".into());
+                let why = match older {
+                    true => {
+                        "staged before this boot, and not in force: run `update-grub` and boot again; `dmesg` names options that the kernel refused"
+                    }
+                    false => "staged already: takes effect after the next boot",
+                };
+                place_state.why = Some(why.into());
             }
         }
         // The state is that of the options. The file counts only if the options are not visible.
@@ -98,14 +143,6 @@ impl Examiner<'_> {
     fn reads_grub_d(&self) -> bool {
         let has = |path: &str| self.root.has(path);
         has("/etc/default/grub.d") || has("/etc/default/grub") && !has("/usr/sbin/grub2-mkconfig")
-    }
-
-    /// Whether the kernel's configuration is readable and lacks an option.
-    fn built_without(&self, config: &str) -> bool {
-        let has = |line: &str| {
-            line.strip_prefix(config).is_some_and(|rest| rest.starts_with("=y") || rest.starts_with("=m"))
-        };
-        self.lists.config(&self.facts.kernel).is_some_and(|text| !text.lines().any(has))
     }
 
     /// Why the kernel's command line is not known.
@@ -122,10 +159,10 @@ impl Wanted {
 
     fn by_hand(&self) -> Examined {
         let word = self.word.as_deref().unwrap_or_default();
+        let add =
+            || format!("add `{word}` to the kernel's command line in the configuration of your boot loader");
         let by_hand = ByHand {
-            todo: format!(
-                "add `{word}` to the kernel's command line in the configuration of your boot loader"
-            ),
+            todo: self.elsewhere.clone().unwrap_or_else(add),
             done: Some(self.verdict == Verdict::Done),
             seen: self.why.clone(),
         };
@@ -133,90 +170,28 @@ impl Wanted {
     }
 }
 
+/// The file that stages the options of a mitigation.
+fn file_of(id: &str) -> String {
+    format!("/etc/default/grub.d/90-quell-{id}.cfg")
+}
+
+/// The step by hand for options that this boot has from elsewhere; none if it has none.
+fn replace(strangers: &[String], word: &str) -> Option<String> {
+    let others: Vec<String> =
+        strangers.iter().filter(|one| *one != word).map(|one| format!("`{one}`")).collect();
+    match (strangers.is_empty(), others.is_empty()) {
+        (true, _) => None,
+        (_, true) => Some(format!("look in `dmesg` for the reason why the kernel does not do `{word}`")),
+        _ => {
+            let others = others.join(" and ");
+            Some(format!(
+                "replace {others} by `{word}` where it is set: in the configuration of your boot loader"
+            ))
+        }
+    }
+}
+
 /// Whether a text can be put between double quotes in a shell file.
 fn plain(text: &str) -> bool {
     text.chars().all(|c| c.is_ascii_alphanumeric() || "_-.,:=/+@%*~".contains(c))
-}
-
-/// The value of an option in a word of the command line; empty if it has none. Hyphens and underscores are equivalent.
-fn value_of<'w>(word: &'w str, option: &str) -> Option<&'w str> {
-    let (name, value) = word.split_once('=').unwrap_or((word, ""));
-    (name.replace('-', "_") == option.replace('-', "_")).then_some(value)
-}
-
-/// Whether an option's value has what is wanted: a number or CPUs as the knob compares them, and at least the wanted flags.
-fn holds(knob: &BootKnob, has: &str, want: &str) -> bool {
-    if want.is_empty() || has == want || knob.stricter.iter().any(|one| one == has) {
-        return true;
-    }
-    let number = |text: &str| text.parse::<u64>().ok();
-    match knob.compare {
-        Compare::AtLeast => return number(has).zip(number(want)).is_some_and(|(has, want)| has >= want),
-        Compare::AtMost => return number(has).zip(number(want)).is_some_and(|(has, want)| has <= want),
-        _ => {}
-    }
-    let option = &knob.option;
-    let ((has_flags, has_cpus), (want_flags, want_cpus)) = (flags(option, has), flags(option, want));
-    let (Ok(has), Ok(want)) = (parse_cpu_list(&has_cpus), parse_cpu_list(&want_cpus)) else { return false };
-    let all = |these: &[Cpu], of: &[Cpu]| these.iter().all(|cpu| of.contains(cpu));
-    let enough = match knob.compare {
-        Compare::Within => !has.is_empty() && all(&has, &want),
-        Compare::Covers => all(&want, &has),
-        _ => has == want,
-    };
-    enough && want_flags.is_subset(&has_flags)
-}
-
-/// The flags before a CPU list, and the list. Without flags, `isolcpus` means `domain`.
-fn flags<'v>(option: &str, value: &'v str) -> (BTreeSet<&'v str>, String) {
-    let is_flag = |part: &&str| part.starts_with(|c: char| c.is_ascii_alphabetic());
-    let (mut flags, rest): (BTreeSet<&str>, Vec<&str>) =
-        (value.split(',').take_while(is_flag).collect(), value.split(',').skip_while(is_flag).collect());
-    if flags.is_empty() && option == "isolcpus" {
-        flags.insert("domain");
-    }
-    (flags, rest.join(","))
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used, reason = "a test may")]
-    use super::*;
-
-    #[test]
-    fn options_are_read_as_the_kernel_reads_them() {
-        use Compare::{AtLeast, AtMost, Covers, Equal, Within};
-        for (option, has, want, compare, good) in [
-            ("isolcpus", "domain,managed_irq,1-3", "managed_irq,domain,1,2,3", Equal, true),
-            ("isolcpus", "domain,managed_irq,1-3", "domain,1-3", Equal, true),
-            ("isolcpus", "1-3", "domain,1-3", Equal, true),
-            ("isolcpus", "1-3", "domain,managed_irq,1-3", Equal, false),
-            ("isolcpus", "domain,1-2", "domain,1-3", Covers, false),
-            ("isolcpus", "domain,1-4", "domain,1-3", Covers, true),
-            ("isolcpus", "nohz,1-4", "domain,1-3", Covers, false),
-            ("nohz_full", "1-3", "1,2-3", Equal, true),
-            ("nohz_full", "0-3", "1-3", Covers, true),
-            ("nohz_full", "all", "1-3", Covers, true),
-            ("nohz_full", "", "1-3", Covers, false),
-            ("irqaffinity", "0", "0,4", Within, true),
-            ("irqaffinity", "0-1", "0,4", Within, false),
-            ("irqaffinity", "", "0,4", Within, false),
-            ("skew_tick", "1", "1", Equal, true),
-            ("skew_tick", "0", "1", Equal, false),
-            ("hugepages", "17", "16", AtLeast, true),
-            ("hugepages", "15", "16", AtLeast, false),
-            ("hugepages", "-1", "16", AtLeast, false),
-            ("x.max_cstate", "0", "1", AtMost, true),
-            ("tsc", "reliable", "reliable", Equal, true),
-            ("tsc", "unstable", "reliable", Equal, false),
-            ("nosmt", "force", "", Equal, true),
-        ] {
-            let stricter = vec!["all".to_owned()];
-            let want_text = want.to_owned().try_into().unwrap();
-            let knob = BootKnob { option: option.into(), want: want_text, compare, stricter, config: None };
-            assert_eq!(holds(&knob, has, want), good, "{option}: {has} for {want}");
-        }
-        assert_eq!(value_of("rcu-nocbs=1", "rcu_nocbs"), Some("1"));
-        assert_eq!(value_of("nohz_full_patience_delay=1", "nohz_full"), None);
-    }
 }

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may")]
 use std::path::{Path, PathBuf};
 
+mod boots;
 mod kinds;
 
 use super::*;

@@ -215,6 +215,74 @@ fn a_limit_in_bytes_counts_as_the_share_of_memory_that_it_is() {
     }
 }
 
+/// A machine with one of quell's options staged, which boots with another value.
+#[test]
+fn an_option_from_elsewhere_is_replaced_by_hand_and_one_of_quells_is_staged_again() {
+    let options = AuditOptions {
+        compute: Some(quell_recording::parse_cpu_list("2-3").unwrap()),
+        ..AuditOptions::default()
+    };
+    let seen = |id: &str, line: &str, staged: Option<&str>, btime: u64| {
+        let folder = tempfile::tempdir().unwrap();
+        let machine = fake::large(folder.path());
+        machine.file("proc/cmdline", line).file("sys/devices/system/cpu/isolated", "8-15");
+        machine.file("sys/devices/system/cpu/nohz_full", "(null)");
+        let built = ["NO_HZ_FULL", "CPU_ISOLATION", "INTEL_IDLE", "ACPI_PROCESSOR"];
+        let built: Vec<String> = built.iter().map(|name| format!("CONFIG_{name}=y")).collect();
+        machine.file("boot/config-6.12.9-fake", &built.join("\n"));
+        machine.file("proc/stat", &format!("cpu  10 0 10 1000 0 0 0 0 0 0\nbtime {btime}"));
+        if let Some(word) = staged {
+            let text = format!(
+                "# quell: {id}; removed by `quell tune revert`\nGRUB_CMDLINE_LINUX=\"${{GRUB_CMDLINE_LINUX}} {word}\""
+            );
+            machine.file(&format!("etc/default/grub.d/90-quell-{id}.cfg"), &text);
+        }
+        let root = Root::at(folder.path()).unwrap();
+        let catalogue = Catalogue::built_in();
+        let audit = audit(&root, &catalogue, &options, Some(&[id.to_owned()])).unwrap();
+        let one = &audit.entries[0];
+        let todo: Vec<String> = one.by_hand.iter().map(|hand| hand.todo.clone()).collect();
+        let place_state = one.places.first();
+        let why = place_state.and_then(|state| state.why.clone()).unwrap_or_default();
+        (one.state, todo.join("; "), place_state.is_some(), why)
+    };
+    let (long_ago, tomorrow) = (1, 9_999_999_999);
+    let by_hand =
+        |words: &str| format!("replace {words} where it is set: in the configuration of your boot loader");
+    let wanted = "isolcpus=domain,managed_irq,2-3";
+    // From elsewhere.
+    let (state, todo, staged, _) = seen("isolcpus", "ro isolcpus=8-15", None, long_ago);
+    assert_eq!((state, staged), (State::NotApplied, false));
+    assert_eq!(todo, by_hand(&format!("`isolcpus=8-15` by `{wanted}`")));
+    // From elsewhere, and quell's own before it or after it.
+    for line in [format!("ro {wanted} isolcpus=8-15"), format!("ro isolcpus=8-15 {wanted}")] {
+        let (state, todo, staged, _) = seen("isolcpus", &line, Some(wanted), tomorrow);
+        assert_eq!((state, staged), (State::NotApplied, false), "{line}");
+        assert_eq!(todo, by_hand(&format!("`isolcpus=8-15` by `{wanted}`")), "{line}");
+    }
+    // What the last boot had of quell's own.
+    let (_, todo, staged, why) =
+        seen("isolcpus", "ro isolcpus=domain,managed_irq,8-15", Some(wanted), long_ago);
+    assert_eq!((&*todo, staged, &*why), ("", true, "staged already: takes effect after the next boot"));
+    // A boot did not bring it.
+    let (_, todo, staged, why) = seen("isolcpus", "ro", Some(wanted), tomorrow);
+    assert!(todo.is_empty() && staged && why.contains("not in force"), "{todo} {why}");
+    // The kernel refuses what the command line has: it shows other CPUs.
+    let (state, todo, staged, _) = seen("nohz-full", "ro nohz_full=2-3", None, long_ago);
+    assert_eq!((state, staged), (State::NotApplied, false));
+    assert_eq!(todo, "look in `dmesg` for the reason why the kernel does not do `nohz_full=2-3`");
+    // The last value counts, and is not quell's.
+    let (_, todo, staged, _) = seen("skew-tick", "ro skew_tick=1 skew_tick=0", Some("skew_tick=1"), tomorrow);
+    assert_eq!((&*todo, staged), (&*by_hand("`skew_tick=0` by `skew_tick=1`"), false));
+    // Of two options, the one from elsewhere is not staged.
+    let (_, todo, staged, _) = seen("max-cstate", "ro processor.max_cstate=9", None, long_ago);
+    assert_eq!((&*todo, staged), (&*by_hand("`processor.max_cstate=9` by `processor.max_cstate=1`"), true));
+    let two = Some("intel_idle.max_cstate=1");
+    let (_, todo, staged, why) = seen("max-cstate", "ro processor.max_cstate=9", two, long_ago);
+    assert_eq!((&*todo, staged), (&*by_hand("`processor.max_cstate=9` by `processor.max_cstate=1`"), true));
+    assert!(why.starts_with("staged already"), "{why}");
+}
+
 /// Modification time of the newest of all files and folders.
 fn newest(folder: &Path) -> std::time::SystemTime {
     let entries = fs_err::read_dir(folder).unwrap().map(Result::unwrap);

@@ -37,7 +37,7 @@ impl Facts {
 }
 
 /// A CPU list in the kernel's format; an empty file is an empty list.
-fn cpus(root: &Root, path: &str) -> Result<Vec<Cpu>, String> {
+pub(crate) fn cpus(root: &Root, path: &str) -> Result<Vec<Cpu>, String> {
     let text = root.read(path).map_err(|e| format!("the CPUs of this machine cannot be listed: {e}"))?;
     match text.trim() {
         "" | "(null)" => Ok(Vec::new()),

@@ -94,7 +94,8 @@ impl Making {
         let what = place_state.place.to_string();
         match (&place_state.now, &place_state.want) {
             (Some(now), Some(want)) if place_state.staged && place_state.place.same(now, want) => {
-                self.leave(one, what, "staged already: takes effect after the next boot");
+                let next = || "staged already: takes effect after the next boot".to_owned();
+                self.leave(one, what, place_state.why.clone().unwrap_or_else(next));
             }
             (Some(_), Some(_)) if place_state.staged && !self.persist => {
                 self.leave(one, what, "only at boot: plan with --persist");

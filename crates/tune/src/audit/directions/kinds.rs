@@ -1,12 +1,9 @@
-//! The other kinds of knob, each with values in every direction: boot options, units, interrupts, threads, drop-ins, steps by hand.
-
-use std::collections::BTreeSet;
+//! The other kinds of knob, each with values in every direction: units, interrupts, threads, drop-ins, steps by hand.
 
 use super::{NONSENSE, options};
 use crate::audit::{Audited, PlaceState, State, audit};
 use crate::catalogue::{
-    BootKnob, ByHandKnob, Catalogue, Compare, DropInKnob, Fills, Knob, ManualCheck, Mitigation, Part,
-    Property, UnitKnob,
+    ByHandKnob, Catalogue, DropInKnob, Knob, ManualCheck, Mitigation, Property, UnitKnob,
 };
 use crate::fake_machine::{self as fake, Machine};
 use crate::place::Place;
@@ -18,25 +15,13 @@ use std::sync::LazyLock;
 /// Read once: each test audits hundreds of times.
 static CATALOGUE: LazyLock<Catalogue> = LazyLock::new(Catalogue::built_in);
 
-/// CPU 2 and 3 of the large machine.
-struct Wanted;
-
-impl Fills for Wanted {
-    fn list(&self, part: Part) -> Result<String, String> {
-        Ok(if part == Part::Compute { "2-3" } else { "0-1,4-255" }.into())
-    }
-
-    fn mask(&self, _part: Part) -> Result<String, String> {
-        unreachable!("no such knob has a mask")
-    }
-
-    fn value(&self) -> Result<String, String> {
-        Ok("16".into())
-    }
-}
-
 /// What an audit of one mitigation finds.
-fn seen<T>(folder: &Path, of: &Mitigation, pid: Option<u32>, see: impl FnOnce(&Audited<'_>) -> T) -> T {
+pub(super) fn seen<T>(
+    folder: &Path,
+    of: &Mitigation,
+    pid: Option<u32>,
+    see: impl FnOnce(&Audited<'_>) -> T,
+) -> T {
     let root = Root::at(folder).unwrap();
     let mut options = options(of);
     if pid.is_some() {
@@ -48,7 +33,7 @@ fn seen<T>(folder: &Path, of: &Mitigation, pid: Option<u32>, see: impl FnOnce(&A
 }
 
 /// The first place of some kind.
-fn place(
+pub(super) fn place(
     folder: &Path,
     of: &Mitigation,
     pid: Option<u32>,
@@ -58,7 +43,7 @@ fn place(
 }
 
 /// Calls `test` for each mitigation with knobs of a kind, on a large machine; returns how many there are.
-fn with_each<'c, K: 'c>(
+pub(super) fn with_each<'c, K: 'c>(
     catalogue: &'c Catalogue,
     kind: impl Fn(&'c Knob) -> Option<K>,
     mut test: impl FnMut(&'c Mitigation, Vec<K>, &Machine, &Path),
@@ -74,10 +59,6 @@ fn with_each<'c, K: 'c>(
         }
     }
     count
-}
-
-fn boot(knob: &Knob) -> Option<&BootKnob> {
-    if let Knob::Boot(boot) = knob { Some(boot) } else { None }
 }
 
 fn unit(knob: &Knob) -> Option<&UnitKnob> {
@@ -107,77 +88,6 @@ fn movable(knob: &Knob) -> Option<(&str, bool)> {
         Knob::KernelThread(threads) => Some((&threads.matches, false)),
         _ => None,
     }
-}
-
-/// Values of a boot option that count, and that do not.
-fn boot_values(knob: &BootKnob) -> (Vec<String>, Vec<String>) {
-    let want = knob.want.fill(&Wanted).unwrap();
-    let near = |by: i64| want.parse::<i64>().ok().map(|number| (number + by).to_string());
-    let other = |from: &str, to: &str| Some(want.replace(from, to));
-    let (better, worse) = match knob.compare {
-        Compare::AtLeast => (near(1), near(-1)),
-        Compare::AtMost => (near(-1), near(1)),
-        Compare::Covers => (other("2-3", "1-3"), other("2-3", "2")),
-        Compare::Within => (other("0-1,4-255", "0"), other("0-1,4-255", "0-255")),
-        _ => (None, near(1).or_else(|| Some("other".into()))),
-    };
-    let mut good: Vec<String> = better.into_iter().chain(knob.stricter.iter().cloned()).collect();
-    good.push(want.clone());
-    // An option without a value counts with any value.
-    let nonsense = NONSENSE.iter().map(|&one| one.to_owned());
-    let bad = worse.into_iter().chain(nonsense).filter(|value| !good.contains(value) && !want.is_empty());
-    let bad = bad.collect();
-    (good, bad)
-}
-
-#[test]
-fn each_boot_option_knows_worse_from_better() {
-    let catalogue = Catalogue::built_in();
-    let count = with_each(&catalogue, boot, |mitigation, knobs: Vec<&BootKnob>, machine, folder| {
-        let id = &mitigation.id;
-        let configs: BTreeSet<&str> = knobs.iter().filter_map(|knob| knob.config.as_deref()).collect();
-        let built: String = configs.iter().map(|config| format!("{config}=y\n")).collect();
-        let config_file = "boot/config-6.12.9-fake";
-        let staged = Place::DropIn { path: format!("/etc/default/grub.d/90-quell-{id}.cfg") };
-        let done = |line: &str| {
-            machine.file("proc/cmdline", line);
-            place(folder, mitigation, None, |one| *one == staged).map(|state| state.done)
-        };
-        for knob in &knobs {
-            machine.file(config_file, &built);
-            let name = &knob.option;
-            let word = |knob: &BootKnob, value: &str| format!("{}={value}", knob.option);
-            let others = knobs.iter().filter(|other| other.option != *name);
-            let rest: Vec<String> =
-                others.map(|other| word(other, &other.want.fill(&Wanted).unwrap())).collect();
-            let rest = rest.join(" ");
-            let (good, bad) = boot_values(knob);
-            for value in &good {
-                let line = format!("ro {rest} {} quiet", word(knob, value));
-                assert_eq!(done(&line), Some(true), "{id}: {line}");
-                // What comes last counts; what follows `--` is for init.
-                let line = format!("ro {rest} -- {}", word(knob, value));
-                assert_eq!(done(&line), Some(false), "{id}: {line}");
-            }
-            for value in &bad {
-                let line = format!("ro {rest} {} {} quiet", word(knob, &good[0]), word(knob, value));
-                assert_eq!(done(&line), Some(false), "{id}: {line:?}");
-            }
-            assert_eq!(done(&format!("ro {rest} x{name}=1")), Some(false), "{id}: absent");
-            if let (Some(config), 1) = (&knob.config, knobs.len()) {
-                machine.file(config_file, &format!("CONFIG_SMP=y\n# {config} is not set\n{config}_X=y"));
-                assert_eq!(done("ro"), None, "{id}: {config}");
-            }
-        }
-        let only_boot = mitigation.knob.len() == knobs.len();
-        machine.file(config_file, &built);
-        fs_err::remove_file(folder.join("proc/cmdline")).unwrap();
-        fs_err::create_dir(folder.join("proc/cmdline")).unwrap();
-        let state = seen(folder, mitigation, None, |one| one.state);
-        assert!(state == State::NotReadable || !only_boot, "{id}: {state:?}");
-        assert_ne!(state, State::Applied, "{id}");
-    });
-    assert!(count >= 25, "{count}");
 }
 
 #[test]
