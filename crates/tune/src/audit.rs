@@ -6,14 +6,17 @@ mod compare;
 #[cfg(test)]
 mod directions;
 mod file;
+mod irqbalance;
 mod kernel;
 mod lasting;
+mod later;
 mod lists;
 mod look;
 mod mounts;
 mod near;
 mod options;
 mod own_file;
+mod slurm;
 mod state;
 mod threads;
 mod unit;

@@ -421,6 +421,11 @@ pub enum ManualCheck {
         /// A regular expression for their names.
         matches: String,
     },
-    /// Whether Slurm reserves cores for the system (`CpuSpecList`, `CoreSpecCount` in slurm.conf).
+    /// Whether Slurm reserves cores of this node for the system (`CpuSpecList`, `CoreSpecCount` in slurm.conf).
     SlurmCores,
+    /// Whether irqbalance leaves the compute CPUs alone: not here if the file does not exist.
+    BannedCpus {
+        /// The file of its environment.
+        path: String,
+    },
 }

@@ -46,6 +46,7 @@ impl Examiner<'_> {
             ManualCheck::Process { matches } => self.some_process(matches),
             ManualCheck::Irq { matches } => self.some_irq(matches),
             ManualCheck::SlurmCores => self.slurm_cores(),
+            ManualCheck::BannedCpus { path } => self.banned_cpus(path),
         }
     }
 
@@ -77,18 +78,13 @@ impl Examiner<'_> {
 
     fn text(&self, path: &str, matches: &str) -> Seen {
         let regex = regex::Regex::new(matches).map_err(|e| e.to_string())?;
-        match self.root.read(path) {
-            Ok(text) => {
-                let first = text.trim().lines().next().unwrap_or_default();
-                let shown: String = first.chars().take(120).collect();
-                Ok((judged(regex.is_match(text.trim())), format!("{path} has `{shown}`")))
-            }
-            Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
-                Ok((Verdict::NotReadable, format!("{path} cannot be read: only root may")))
-            }
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(format!("{path} is not there")),
-            Err(error) => Ok((Verdict::Unseen, format!("{path} cannot be read: {error}"))),
-        }
+        let text = match self.readable(path)? {
+            Ok(text) => text,
+            Err(unseen) => return Ok(unseen),
+        };
+        let first = text.trim().lines().next().unwrap_or_default();
+        let shown: String = first.chars().take(120).collect();
+        Ok((judged(regex.is_match(text.trim())), format!("{path} has `{shown}`")))
     }
 
     fn no_process(&self, matches: &str) -> Seen {
@@ -128,21 +124,29 @@ impl Examiner<'_> {
         else {
             return Err("there is no slurm.conf here".into());
         };
-        let set = text
-            .lines()
-            .map(|line| line.split('#').next().unwrap_or_default())
-            .flat_map(str::split_whitespace)
-            .filter_map(|word| word.split_once('='))
-            .find(|(name, value)| {
-                let name = name.to_ascii_lowercase();
-                // 0 cores are none; the list 0 is CPU 0.
-                name == "cpuspeclist" && !value.is_empty()
-                    || name == "corespeccount" && !matches!(*value, "" | "0")
-            });
-        Ok(match set {
-            Some((name, value)) => (Verdict::Done, format!("{path} has {name}={value}")),
-            None => (Verdict::Not, format!("{path} reserves no core for the system")),
-        })
+        let (verdict, seen) = super::slurm::reserved(&text, &self.facts.host);
+        Ok((verdict, format!("{path} {seen}")))
+    }
+
+    fn banned_cpus(&self, path: &str) -> Seen {
+        let text = match self.readable(path)? {
+            Ok(text) => text,
+            Err(unseen) => return Ok(unseen),
+        };
+        let (verdict, seen) = super::irqbalance::bans(&text, self.parts.map(|parts| &*parts.compute));
+        Ok((verdict, format!("{path} {seen}")))
+    }
+
+    /// The text of a file, or why it is not visible; an error if it does not exist.
+    fn readable(&self, path: &str) -> Result<Result<String, (Verdict, String)>, String> {
+        match self.root.read(path) {
+            Ok(text) => Ok(Ok(text)),
+            Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
+                Ok(Err((Verdict::NotReadable, format!("{path} cannot be read: only root may"))))
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(format!("{path} is not there")),
+            Err(error) => Ok(Err((Verdict::Unseen, format!("{path} cannot be read: {error}")))),
+        }
     }
 }
 

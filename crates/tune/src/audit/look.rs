@@ -149,7 +149,7 @@ impl<'a> Examiner<'a> {
             Knob::Cpuset(cpuset) => vec![self.cpuset(cpuset)],
             // All options of a mitigation are in one file, so they are examined together.
             Knob::Boot(_) => Vec::new(),
-            Knob::DropIn(file) => vec![self.drop_in(at, file)],
+            Knob::DropIn(file) => self.drop_in(at, file),
             Knob::ByHand(by_hand) => vec![self.by_hand(by_hand)],
         }
     }
@@ -248,16 +248,18 @@ impl<'a> Examiner<'a> {
         self.see(Place::Cpuset { what: knob.what }, want, Compare::Equal, false)
     }
 
-    fn drop_in(&self, at: At<'_>, knob: &DropInKnob) -> Examined {
+    fn drop_in(&self, at: At<'_>, knob: &DropInKnob) -> Vec<Examined> {
         if let Some(program) = knob.r#if.as_ref().filter(|program| !self.installed(program)) {
-            return Examined::bare(Verdict::NotMissed, format!("`{program}` is not installed"));
+            return vec![Examined::bare(Verdict::NotMissed, format!("`{program}` is not installed"))];
         }
         if let Some(why) = self.no_systemd().filter(|_| knob.path.starts_with("/etc/systemd/")) {
-            return Examined::bare(Verdict::Missing, format!("{why}, so nothing reads {}", knob.path));
+            return vec![Examined::bare(Verdict::Missing, format!("{why}, so nothing reads {}", knob.path))];
         }
         let want = at.fill(&knob.content).map(|text| super::own_file::signed(&at.mitigation.id, &text));
-        self.see(Place::DropIn { path: knob.path.clone() }, want, Compare::Equal, false)
-            .with(|place_state| place_state.staged = true)
+        let later = want.as_ref().map_or_else(|_| Vec::new(), |want| self.later_files(&knob.path, want));
+        let look = self.see(Place::DropIn { path: knob.path.clone() }, want, Compare::Equal, false);
+        let look = look.with(|place_state| place_state.staged = true);
+        std::iter::once(look).chain(later).collect()
     }
 
     /// Whether a program is installed: a path, or a name in the usual folders for programs.

@@ -283,6 +283,49 @@ fn an_option_from_elsewhere_is_replaced_by_hand_and_one_of_quells_is_staged_agai
     assert!(why.starts_with("staged already"), "{why}");
 }
 
+#[test]
+fn a_later_file_of_systemds_with_other_values_is_to_be_changed_by_hand() {
+    let options = AuditOptions {
+        compute: Some(quell_recording::parse_cpu_list("2-3").unwrap()),
+        ..AuditOptions::default()
+    };
+    for (id, folder, text, changed) in [
+        ("journald", "journald.conf.d", "[Journal]\nStorage=persistent", true),
+        ("journald", "journald.conf.d", "[Journal]\nStorage = volatile\nSplitMode=none", false),
+        ("journald", "journald.conf.d", "[Journal]\n#Storage=persistent\nStorage=", false),
+        ("systemd-cpuaffinity", "system.conf.d", "[Manager]\nCPUAffinity=0-3", true),
+        ("systemd-cpuaffinity", "system.conf.d", "[Manager]\nCPUAffinity=\nCPUAffinity=0 1", false),
+        ("systemd-cpuaffinity", "system.conf.d", "[Service]\nCPUAffinity=0-3", false),
+        ("time-sync", "system/chronyd.service.d", "[Service]\nCPUAffinity=2", true),
+    ] {
+        for (at, counts) in [
+            (format!("etc/systemd/{folder}/99-site.conf"), true),
+            (format!("usr/lib/systemd/{folder}/zz.conf"), true),
+            (format!("etc/systemd/{folder}/10-early.conf"), false),
+            (format!("etc/systemd/{folder}/99-site.txt"), false),
+        ] {
+            let made = tempfile::tempdir().unwrap();
+            let machine = fake::large(made.path());
+            machine.units(&[]);
+            for program in ["usr/bin/journalctl", "usr/sbin/chronyd"] {
+                machine.file(program, "");
+            }
+            machine.file(&at, text);
+            let root = Root::at(made.path()).unwrap();
+            let catalogue = Catalogue::built_in();
+            let audit = audit(&root, &catalogue, &options, Some(&[id.to_owned()])).unwrap();
+            let one = &audit.entries[0];
+            let todo: Vec<&str> = one.by_hand.iter().map(|hand| &*hand.todo).collect();
+            let named = todo.iter().any(|todo| todo.ends_with(&format!("from /{at}")));
+            assert_eq!(
+                (named, todo.len()),
+                (changed && counts, usize::from(named)),
+                "{at}: {text}: {todo:?}"
+            );
+        }
+    }
+}
+
 /// Modification time of the newest of all files and folders.
 fn newest(folder: &Path) -> std::time::SystemTime {
     let entries = fs_err::read_dir(folder).unwrap().map(Result::unwrap);

@@ -299,16 +299,7 @@ fn each_property_of_a_process_knows_worse_from_better() {
 #[test]
 fn what_is_done_by_hand_is_seen_or_not_known() {
     let catalogue = Catalogue::built_in();
-    let texts = [
-        "nop",
-        "inactive",
-        "disabled",
-        "\"policyName\": \"static\"",
-        "IRQBALANCE_BANNED_CPULIST=2-3",
-        "",
-        "0",
-        "1",
-    ];
+    let texts = ["nop", "inactive", "disabled", "\"policyName\": \"static\"", "", "0", "1"];
     let count = with_each(&catalogue, by_hand, |mitigation, knobs: Vec<&ByHandKnob>, machine, folder| {
         for knob in knobs {
             let done = || {
@@ -351,10 +342,33 @@ fn what_is_done_by_hand_is_seen_or_not_known() {
                     assert_eq!(done(), None, "{matches}");
                 }
                 Some(ManualCheck::SlurmCores) => {
-                    machine.file("etc/slurm/slurm.conf", "NodeName=n1 CPUs=4");
-                    assert_eq!(done(), Some(false));
-                    machine.file("etc/slurm/slurm.conf", "NodeName=n1 CPUs=4 CpuSpecList=0");
-                    assert_eq!(done(), Some(true));
+                    for (nodes, expected) in [
+                        ("NodeName=large CPUs=4", Some(false)),
+                        ("NodeName=large CPUs=4 CpuSpecList=0", Some(true)),
+                        ("NodeName=other CPUs=4 CpuSpecList=0", None),
+                        ("NodeName=large CPUs=4\nNodeName=other CPUs=4 CpuSpecList=0", Some(false)),
+                    ] {
+                        machine.file("etc/slurm/slurm.conf", nodes);
+                        assert_eq!(done(), expected, "{nodes}");
+                    }
+                }
+                Some(ManualCheck::BannedCpus { path }) => {
+                    let path = path.trim_start_matches('/');
+                    assert_eq!(done(), None, "{path}: absent");
+                    for (text, expected) in [
+                        ("IRQBALANCE_BANNED_CPULIST=2-3", Some(true)),
+                        ("IRQBALANCE_BANNED_CPULIST=2", Some(false)),
+                        ("IRQBALANCE_BANNED_CPUS=c", Some(true)),
+                        ("IRQBALANCE_BANNED_CPULIST=all", None),
+                        ("", Some(false)),
+                    ] {
+                        machine.file(path, text);
+                        assert_eq!(done(), expected, "{path}: {text}");
+                    }
+                    fs_err::remove_file(folder.join(path)).unwrap();
+                    fs_err::create_dir(folder.join(path)).unwrap();
+                    assert_eq!(done(), None, "{path}: unreadable");
+                    fs_err::remove_dir(folder.join(path)).unwrap();
                 }
                 Some(ManualCheck::Steal) => {
                     machine.file("proc/stat", "cpu  10 0 10 1000 0 0 0 500 0 0");
