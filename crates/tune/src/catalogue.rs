@@ -241,7 +241,7 @@ pub enum Compare {
     AtLeast,
     /// A number that is not larger.
     AtMost,
-    /// A number that is not larger, except 0, which means that another file has the limit.
+    /// A number that is not larger, except 0, which means that there is no limit or that another file has it. Of an array, each number.
     AtMostNotZero,
     /// Numbers, of which the first is not larger.
     FirstAtMost,

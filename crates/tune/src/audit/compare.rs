@@ -12,7 +12,9 @@ pub fn counts(place: &Place, now: &str, want: &str, how: Compare, online: &[Cpu]
         Compare::Equal => place.same(now, want),
         Compare::AtLeast => numbers().is_some_and(|(now, want)| now >= want),
         Compare::AtMost => numbers().is_some_and(|(now, want)| now <= want),
-        Compare::AtMostNotZero => numbers().is_some_and(|(now, want)| now != 0 && now <= want),
+        Compare::AtMostNotZero => elements(now)
+            .zip(elements(want).and_then(|want| want.first().copied()))
+            .is_some_and(|(now, want)| now.iter().all(|now| *now != 0 && *now <= want)),
         Compare::FirstAtMost => first(now).zip(first(want)).is_some_and(|(now, want)| now <= want),
         Compare::AtLeastOrZero => numbers().is_some_and(|(now, want)| now == 0 || now >= want),
         Compare::LatencyAtMost => {
@@ -25,6 +27,11 @@ pub fn counts(place: &Place, now: &str, want: &str, how: Compare, online: &[Cpu]
 
 fn number(text: &str) -> Option<i128> {
     text.trim().parse().ok()
+}
+
+/// The numbers of a module's parameter: one, or an array of them.
+fn elements(text: &str) -> Option<Vec<i128>> {
+    text.trim().split(',').map(number).collect()
 }
 
 /// The first of several numbers.
@@ -57,6 +64,10 @@ mod tests {
             (&vm, "30\n", "20", Compare::AtMost, false),
             (&vm, "1\n", "3", Compare::AtMostNotZero, true),
             (&vm, "0\n", "3", Compare::AtMostNotZero, false),
+            (&vm, "3,2\n", "3,3", Compare::AtMostNotZero, true),
+            (&vm, "3,4\n", "3,3", Compare::AtMostNotZero, false),
+            (&vm, "3,0\n", "3,3", Compare::AtMostNotZero, false),
+            (&vm, "3,\n", "3", Compare::AtMostNotZero, false),
             (&vm, "0\t4\t1\t7\n", "1 4 1 7", Compare::FirstAtMost, true),
             (&vm, "4\t4\t1\t7\n", "1 4 1 7", Compare::FirstAtMost, false),
             (&vm, "0 x\n", "1 4 1 7", Compare::FirstAtMost, false),

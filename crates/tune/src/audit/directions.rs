@@ -71,6 +71,8 @@ impl File<'_> {
             Compare::Equal => (vec![], vec![near(1), near(-1), Some("other".to_owned())]),
             Compare::AtLeast => (vec![near(1)], vec![near(-1)]),
             Compare::AtMost => (vec![near(-1)], vec![near(1)]),
+            // With a partner in bytes that is 0 too, 0 is a limit.
+            Compare::AtMostNotZero if self.knob.in_bytes.is_some() => (vec![near(-1), zero], vec![near(1)]),
             Compare::AtMostNotZero => (vec![near(-1)], vec![near(1), zero]),
             Compare::FirstAtMost => (vec![first(-1)], vec![first(1)]),
             Compare::AtLeastOrZero => (vec![near(1), zero], vec![near(-1)]),
@@ -116,7 +118,8 @@ fn concrete(path: &str) -> String {
 /// A value of the file that a knob has as its condition, under which it is looked at.
 fn condition(test: &crate::catalogue::Where) -> &'static str {
     let regex = regex::Regex::new(&test.matches).unwrap();
-    let values = ["0", "1", "on", "POLL", "C6", "CEDE", "disk_capability", "balanced performance"];
+    let values =
+        ["0", "1", "on", "POLL", "C6", "CEDE", "disk_capability", "balanced performance", "tsc hpet"];
     values.into_iter().find(|one| regex.is_match(one)).unwrap_or("2")
 }
 
@@ -184,6 +187,8 @@ fn a_site_that_is_stricter_is_not_made_worse() {
             ("/transparent_hugepage/defrag", "always defer defer+madvise [madvise] never", false),
             ("/vm/dirty_background_ratio", "1", true),
             ("/vm/dirty_background_ratio", "10", false),
+            ("/core/netdev_budget", "0", true),
+            ("/core/netdev_budget_usecs", "0", true),
             ("/kernel/printk", "0\t0\t0\t0", true),
             ("/kernel/printk", "4\t4\t1\t7", false),
             ("/vm/swappiness", "0", true),
@@ -196,5 +201,5 @@ fn a_site_that_is_stricter_is_not_made_worse() {
             }
         }
     });
-    assert_eq!(checked, 11);
+    assert_eq!(checked, 13);
 }

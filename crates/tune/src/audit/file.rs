@@ -55,7 +55,8 @@ impl Examiner<'_> {
             Some(_) => (Compare::Equal, &[][..]),
             None => (knob.compare, &knob.stricter[..]),
         };
-        let look = self.see(place, at.fill(&knob.want), compare, knob.optional).or_stricter(stricter);
+        let want = at.fill(&knob.want).map(|want| self.for_each_element(path, compare, want));
+        let look = self.see(place, want, compare, knob.optional).or_stricter(stricter);
         let mut look = self.unless_writable(look, path, "its mode lets no one write it, not even root");
         if let Some(place_state) = look.place_state.as_mut().filter(|_| !knob.group.is_empty()) {
             place_state.group = knob.group.clone();
@@ -72,6 +73,13 @@ impl Examiner<'_> {
         }
     }
 
+    /// A module's parameter may be an array with a number for each device. One number would set only the first.
+    fn for_each_element(&self, path: &str, compare: Compare, want: String) -> String {
+        let is_array = compare == Compare::AtMostNotZero && path.starts_with("/sys/module/");
+        let elements = self.root.read(path).map_or(1, |now| now.trim().split(',').count());
+        if is_array { vec![want; elements].join(",") } else { want }
+    }
+
     /// The dependents that can be written.
     fn dependents(&self, knob: &FileKnob, path: &str) -> Vec<String> {
         let is_writable = |one: &String| {
@@ -85,11 +93,18 @@ impl Examiner<'_> {
     }
 
     /// Of a limit in percent of memory and the same one in bytes the kernel uses the one that was written last, and shows the other
-    /// as 0. What was set in bytes counts if it is no more memory than the wanted percentage.
+    /// as 0. What was set in bytes counts if it is no more memory than the wanted percentage. If both are 0, the limit is no memory at all.
     fn unless_in_bytes(&self, mut look: Examined, path: &str) -> Examined {
         let number = |text: String| text.trim().parse::<u128>().ok();
-        let bytes = self.root.read(path).ok().and_then(number).filter(|bytes| *bytes > 0);
+        let bytes = self.root.read(path).ok().and_then(number);
         let Some((bytes, place_state)) = bytes.zip(look.place_state.as_mut()) else { return look };
+        if bytes == 0 {
+            if place_state.now.clone().and_then(number) == Some(0) {
+                place_state.done = true;
+                look.verdict = Verdict::Done;
+            }
+            return look;
+        }
         let percent = place_state.want.as_deref().and_then(|want| want.trim().parse::<u128>().ok());
         let (verdict, why) = match percent.zip(self.memory()) {
             None => (Verdict::Unseen, format!("{path} has {bytes}, and the size of the memory is not known")),

@@ -6,7 +6,7 @@ use super::look::{Examined, Examiner, Verdict};
 use super::own_file::signed;
 use super::unit::disabled;
 use crate::catalogue::{Compare, Mitigation};
-use crate::place::{ABSENT, Place};
+use crate::place::{ABSENT, Place, chosen};
 use crate::sysctl::{PROC_SYS, sysctl_key};
 
 /// A setting for a drop-in: a file and its value.
@@ -87,7 +87,9 @@ fn lines(looks: &[Examined]) -> Vec<Line> {
             continue;
         };
         let enough = place_state.done && !place_state.place.same(now, want);
-        let value = if enough { now.trim() } else { want.trim() }.to_owned();
+        // A file that shows all words takes only the chosen one.
+        let kept = chosen(path, now).unwrap_or(now.trim());
+        let value = if enough { kept } else { want.trim() }.to_owned();
         let known = lines.iter().any(|line| line.path == *path);
         if !known && !path.contains(char::is_whitespace) && !value.contains('\n') {
             lines.push(Line { path: path.clone(), value });

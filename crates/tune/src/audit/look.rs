@@ -173,7 +173,12 @@ impl<'a> Examiner<'a> {
             Err(trouble) => {
                 verdict = verdict_of(&trouble, optional);
                 place_state.immovable = verdict == Verdict::Immovable;
-                place_state.why = Some(trouble.to_string());
+                place_state.why = Some(match trouble {
+                    PlaceError::Invalid(_) => {
+                        "the kernel refuses the read: this device does not have it".into()
+                    }
+                    trouble => trouble.to_string(),
+                });
             }
         }
         match want {
@@ -297,7 +302,24 @@ fn verdict_of(trouble: &PlaceError, optional: bool) -> Verdict {
         PlaceError::Immovable(_) => Verdict::Immovable,
         PlaceError::Denied(_) => Verdict::NotReadable,
         trouble if trouble.is_absence() && optional => Verdict::NotMissed,
+        // Some devices have a file of a setting that they do not have, and refuse the read.
+        PlaceError::Invalid(_) if optional => Verdict::NotMissed,
         trouble if trouble.is_absence() => Verdict::Missing,
         _ => Verdict::Unseen,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_optional_setting_that_the_kernel_refuses_to_read_is_not_missed() {
+        // A disk whose queue has no writeback throttling refuses the read of wbt_lat_usec.
+        let refused = PlaceError::from_io(&std::io::Error::from_raw_os_error(libc::EINVAL), "");
+        assert_eq!(verdict_of(&refused, true), Verdict::NotMissed);
+        assert_eq!(verdict_of(&refused, false), Verdict::Unseen);
+        assert_eq!(verdict_of(&PlaceError::Missing, true), Verdict::NotMissed);
+        assert_eq!(verdict_of(&PlaceError::Other("x".into()), true), Verdict::Unseen);
     }
 }

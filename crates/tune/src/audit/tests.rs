@@ -206,12 +206,70 @@ fn a_limit_in_bytes_counts_as_the_share_of_memory_that_it_is() {
         ("307200000", small, State::Applied),
         ("307200001", small, State::Partial),
         ("99999999999999999999999999999999999999999", small, State::Partial),
-        ("0", small, State::Partial),
+        ("0", small, State::Applied),
         ("nan", small, State::Partial),
         ("307200000", large, State::Partial),
     ] {
         let (state, why) = on(fake::large, with(bytes, memory), &AuditOptions::default(), "dirty-writeback");
         assert_eq!(state, expected, "{bytes}: {why}");
+    }
+}
+
+#[test]
+fn an_array_of_limits_is_done_if_each_of_them_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let machine = fake::large(folder.path());
+    let path = "sys/module/ipmi_si/parameters/kipmid_max_busy_us";
+    let root = Root::at(folder.path()).unwrap();
+    let catalogue = Catalogue::built_in();
+    for (now, want, done) in [
+        ("100,100", "100,100", true),
+        ("50,100", "100,100", true),
+        ("100,0", "100,100", false),
+        ("200,100", "100,100", false),
+        ("100", "100", true),
+        ("", "100", false),
+    ] {
+        machine.file(path, now);
+        let audit = audit(&root, &catalogue, &AuditOptions::default(), Some(&["kipmid".to_owned()])).unwrap();
+        let place_state = audit.entries[0].places.first().unwrap();
+        assert_eq!((place_state.want.as_deref(), place_state.done), (Some(want), done), "{now}");
+    }
+}
+
+#[test]
+fn what_is_kept_at_boot_is_the_chosen_word() {
+    let never = |machine: &Machine| {
+        machine.file("sys/kernel/mm/transparent_hugepage/enabled", "always madvise [never]");
+    };
+    let folder = tempfile::tempdir().unwrap();
+    never(&fake::large(folder.path()));
+    let root = Root::at(folder.path()).unwrap();
+    let catalogue = Catalogue::built_in();
+    let audit = audit(&root, &catalogue, &AuditOptions::default(), Some(&["thp".to_owned()])).unwrap();
+    let text = audit.entries[0].lasting.first().unwrap().want.clone().unwrap();
+    assert!(text.ends_with("/enabled - - - - never\n"), "{text}");
+}
+
+#[test]
+fn a_clock_that_is_as_good_stays_and_the_counter_must_be_offered() {
+    let clocks = |current: &'static str, offered: &'static str| {
+        move |machine: &Machine| {
+            let folder = "sys/devices/system/clocksource/clocksource0";
+            machine.file(&format!("{folder}/current_clocksource"), current);
+            machine.file(&format!("{folder}/available_clocksource"), offered);
+        }
+    };
+    for (current, offered, expected) in [
+        ("kvm-clock", "kvm-clock tsc acpi_pm ", State::Applied),
+        ("hyperv_clocksource_tsc_page", "tsc hyperv_clocksource_tsc_page acpi_pm", State::Applied),
+        ("hpet", "tsc hpet acpi_pm ", State::NotApplied),
+        ("hpet", "hpet acpi_pm ", State::NotHere),
+        ("hpet", "hpet tsc-early ", State::NotHere),
+    ] {
+        let (state, why) =
+            on(fake::large, clocks(current, offered), &AuditOptions::default(), "clocksource-select");
+        assert_eq!(state, expected, "{current} of {offered}: {why}");
     }
 }
 
