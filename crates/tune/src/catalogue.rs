@@ -364,6 +364,8 @@ pub struct BootKnob {
     pub stricter: Vec<String>,
     /// A kernel built without this (`CONFIG_…` in /proc/config.gz or /boot/config-RELEASE) ignores the option.
     pub config: Option<String>,
+    /// The first version that has `config`; an older one knows the option without it.
+    pub config_since: Option<String>,
     /// A kernel built with this does it without the option.
     pub built_in: Option<String>,
     /// Flags of the value that not all kernels know, each with the first version. An older kernel is not asked for them.

@@ -1,6 +1,6 @@
 //! Options on the kernel's command line: what this boot has, and the file that stages those of the next.
 
-use super::kernel::for_kernel;
+use super::kernel::{for_kernel, is_older};
 use super::look::{At, Examined, Examiner, Verdict};
 use super::options::{holds, that_counts, value_of};
 use super::{ByHand, own_file};
@@ -61,7 +61,8 @@ impl Examiner<'_> {
         if too_old.is_some() {
             return wanted(Verdict::Missing, too_old);
         }
-        let without = |config: &&str| self.built_with(config) == Some(false);
+        let has_config = knob.config_since.as_ref().is_none_or(|since| !is_older(&self.facts.kernel, since));
+        let without = |config: &&str| has_config && self.built_with(config) == Some(false);
         if let Some(config) = knob.config.as_deref().filter(without) {
             let why = format!("this kernel is built without {config}, so it does not know `{}`", knob.option);
             return wanted(Verdict::Missing, Some(why));

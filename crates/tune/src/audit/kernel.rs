@@ -30,7 +30,7 @@ pub fn for_kernel(knob: &BootKnob, value: &str, release: &str) -> Result<String,
 }
 
 /// Whether a kernel's release is older than a version.
-fn is_older(release: &str, than: &str) -> bool {
+pub fn is_older(release: &str, than: &str) -> bool {
     let version = |text: &str| {
         let mut numbers = text.split(|c: char| !c.is_ascii_digit()).map(|number| number.parse::<u32>().ok());
         Some((numbers.next()??, numbers.next()??))
@@ -106,6 +106,7 @@ mod tests {
             compare: Compare::Covers,
             stricter: Vec::new(),
             config: None,
+            config_since: None,
             built_in: None,
             flags_since: since.map(|(flag, since)| (flag.to_owned(), since.to_owned())).into(),
         };

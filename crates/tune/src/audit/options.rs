@@ -89,10 +89,19 @@ mod tests {
         ] {
             let stricter = vec!["all".to_owned()];
             let want_text = want.to_owned().try_into().unwrap();
-            let (config, built_in) = (None, None);
+            let (config, config_since, built_in) = (None, None, None);
             let flags_since = std::collections::BTreeMap::new();
             let option = option.to_owned();
-            let knob = BootKnob { option, want: want_text, compare, stricter, config, built_in, flags_since };
+            let knob = BootKnob {
+                option,
+                want: want_text,
+                compare,
+                stricter,
+                config,
+                config_since,
+                built_in,
+                flags_since,
+            };
             let option = &knob.option;
             assert_eq!(holds(&knob, has, want), good, "{option}: {has} for {want}");
         }

@@ -78,6 +78,30 @@ fn a_kernel_built_without_an_option_does_not_have_it() {
 }
 
 #[test]
+fn a_kernel_from_before_an_option_of_its_configuration_is_asked_for_what_it_knows() {
+    let options = AuditOptions {
+        compute: Some(quell_recording::parse_cpu_list("2-3").unwrap()),
+        ..AuditOptions::default()
+    };
+    for (release, id, line, expected, part) in [
+        ("3.10.0-1160", "isolcpus", "ro isolcpus=2-3", State::Applied, ""),
+        ("3.10.0-1160", "isolcpus", "ro isolcpus=2", State::NotApplied, "not `2-3`"),
+        ("5.4.0", "isolcpus", "ro isolcpus=domain,2-3", State::NotHere, "built without CONFIG_CPU_ISOLATION"),
+        ("3.10.0-1160", "managed-irq", "ro isolcpus=2-3", State::NotHere, "Linux 5.6 and later know"),
+    ] {
+        let old = |machine: &Machine| {
+            machine.file("proc/sys/kernel/osrelease", release).file("proc/cmdline", line);
+            machine.file(&format!("boot/config-{release}"), "CONFIG_SMP=y");
+            let isolated = line.rsplit('=').next().unwrap().trim_start_matches("domain,");
+            machine.file("sys/devices/system/cpu/isolated", isolated);
+        };
+        let (state, why) = on(fake::large, old, &options, id);
+        assert_eq!(state, expected, "{release} {id}: {why}");
+        assert!(why.contains(part), "{release} {id}: {why}");
+    }
+}
+
+#[test]
 fn a_value_of_the_users_goes_before_the_catalogues() {
     let options = |value: &str| AuditOptions {
         values: [("vm-stat-interval".to_owned(), value.to_owned())].into(),
@@ -363,8 +387,7 @@ fn a_later_file_of_systemds_with_other_values_is_to_be_changed_by_hand() {
             (format!("etc/systemd/{folder}/99-site.txt"), false),
         ] {
             let made = tempfile::tempdir().unwrap();
-            let machine = fake::large(made.path());
-            machine.units(&[]);
+            let machine = fake::services(made.path());
             for program in ["usr/bin/journalctl", "usr/sbin/chronyd"] {
                 machine.file(program, "");
             }
