@@ -224,7 +224,7 @@ fn due<'a>(root: &Root, plan: &'a Plan) -> Result<(Vec<Due<'a>>, Vec<Due<'a>>), 
             Ok(now) => {
                 stale.push(format!("{} is `{}` and was `{}`", write.place, now.trim(), write.old.trim()));
             }
-            Err(trouble) if write.may_fail && trouble.is_absence() => {}
+            Err(trouble) if write.may_fail && trouble.is_for_now() => {}
             Err(trouble) => stale.push(format!("{}: {trouble}", write.place)),
         }
     }
@@ -384,7 +384,7 @@ impl Run<'_> {
         let read = place.read(self.root).and_then(|now| Ok((now, groups::read(self.root, &write.group)?)));
         let (mut original, group) = match read {
             Ok(read) => read,
-            Err(trouble) if write.may_fail && trouble.is_absence() => {
+            Err(trouble) if write.may_fail && trouble.is_for_now() => {
                 self.applied.refused.push((write.id.clone(), trouble.to_string()));
                 return Ok(false);
             }
@@ -432,8 +432,8 @@ impl Run<'_> {
                 let why = trouble.to_string();
                 let immovable = matches!(trouble, PlaceError::Immovable(_));
                 self.applied.refused.push((write.id.clone(), why.clone()));
-                // Some of its steps may have been made: it is reverted like one that was interrupted.
-                if !is_known && place.has_steps() {
+                // It may have been made, in part or whole: it is reverted like one that was interrupted.
+                if !is_known {
                     return Ok(());
                 }
                 self.log(&Record::Refused { n, why, immovable })

@@ -39,6 +39,8 @@ pub struct Candidate {
     pub moves: bool,
     /// Whether it takes effect only at the next boot.
     pub reboot: bool,
+    /// Seconds until it has taken effect.
+    pub settle_s: u64,
     /// Ids of mitigations that cannot be combined with it.
     pub conflicts: Vec<String>,
 }
@@ -107,6 +109,6 @@ pub fn advise(question: &Question<'_>, progress: &(dyn Fn(u64, u64) + Sync)) -> 
     let what_if = switches(&used, job, &costs.sources)?;
     progress(100, 100);
     let mut advice = document::write(question, costs, proposals, best, (leave, what_if));
-    advice.try_it = proof::command(&advice, document::watched(&used), question.given);
+    advice.try_it = proof::command(&advice, document::watched(&used), question);
     Ok(advice)
 }

@@ -4,7 +4,7 @@ use quell_recording::Nanos;
 
 use super::document::Advice;
 use super::proposals::{Applicability, Proposal};
-use super::{Best, Given};
+use super::{Best, Question};
 use crate::whatif::Source;
 
 /// Events of the rarest addressed source that each recording of a trial should hold.
@@ -17,8 +17,8 @@ const RECORDINGS: f64 = 80.0;
 const COUNTS: f64 = 0.1;
 
 /// The command, for what quell can apply without a boot; `used` are the CPUs of the job, if all nodes have the same.
-pub(super) fn command(advice: &Advice, used: Option<String>, given: &Given) -> Option<String> {
-    let best = advice.best.as_ref()?;
+pub(super) fn command(advice: &Advice, used: Option<String>, question: &Question<'_>) -> Option<String> {
+    let (best, given) = (advice.best.as_ref()?, question.given);
     let can_now = |one: &&Proposal| {
         one.standing == Applicability::Possible && !one.reboot && best.ids.contains(&one.id)
     };
@@ -51,7 +51,9 @@ pub(super) fn command(advice: &Advice, used: Option<String>, given: &Given) -> O
     if risk > 0 {
         add("--max-risk", risks[risk]);
     }
-    let minutes = (seconds * RECORDINGS / 60.0).ceil().max(10.0);
+    let settle = question.candidates.iter().filter(|one| ids.contains(&one.id.as_str()));
+    let settle = settle.map(|one| one.settle_s).max().unwrap_or(0) as f64;
+    let minutes = ((seconds + settle) * RECORDINGS / 60.0).ceil().max(10.0);
     Some(format!("{words} --until-resolved --at-most {minutes}min --yes"))
 }
 
@@ -82,5 +84,9 @@ fn typed(ns: u64) -> String {
 /// A word for a shell.
 fn quoted(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+".contains(c);
-    if text.chars().all(plain) { text.to_owned() } else { format!("'{}'", text.replace('\'', "'\\''")) }
+    if !text.is_empty() && text.chars().all(plain) {
+        text.to_owned()
+    } else {
+        format!("'{}'", text.replace('\'', "'\\''"))
+    }
 }

@@ -38,6 +38,7 @@ fn candidate(id: &str, pattern: &str, standing: Applicability, moves: bool) -> C
         patterns: vec![pattern.parse().unwrap()],
         moves,
         reboot: false,
+        settle_s: 0,
         conflicts: Vec::new(),
     }
 }

@@ -92,6 +92,7 @@ fn candidate(one: &Audited<'_>, elsewhere: bool) -> Candidate {
         patterns: mitigation.noise.clone(),
         moves: mitigation.moves(),
         reboot: mitigation.reboot,
+        settle_s: mitigation.settle_s,
         conflicts: mitigation.conflicts.clone(),
     }
 }

@@ -2,7 +2,7 @@
 
 use super::kernel::{for_kernel, is_older};
 use super::look::{At, Examined, Examiner, Verdict};
-use super::options::{holds, that_counts, value_of};
+use super::options::{holds, incomparable, that_counts, value_of};
 use super::{ByHand, own_file};
 use crate::catalogue::{BootKnob, Compare, Knob};
 use crate::place::{ABSENT, Place};
@@ -77,9 +77,15 @@ impl Examiner<'_> {
         if let Some(why) = self.no_command_line() {
             return wanted(Verdict::NotReadable, Some(why));
         }
+        if incomparable(&knob.option, self.facts.options()) {
+            let why =
+                "this boot reserves huge pages by size or node: compare them in /sys/kernel/mm/hugepages";
+            return wanted(Verdict::Unseen, Some(why.into()));
+        }
         let values: Vec<&str> =
             self.facts.options().filter_map(|word| value_of(word, &knob.option)).collect();
-        let has = that_counts(&knob.option, &values);
+        let counts = that_counts(&knob.option, &values);
+        let has = counts.as_deref();
         let on_line = has.is_some_and(|has| holds(knob, has, &value));
         let built_in =
             knob.built_in.as_deref().filter(|config| has.is_none() && self.built_with(config) == Some(true));
@@ -186,7 +192,7 @@ fn replace(strangers: &[String], word: &str) -> Option<String> {
         _ => {
             let others = others.join(" and ");
             Some(format!(
-                "replace {others} by `{word}` where it is set: in the configuration of your boot loader"
+                "replace {others} by `{word}` where it is set: in the configuration of your boot loader; or boot once, if quell had set it and was reverted since"
             ))
         }
     }

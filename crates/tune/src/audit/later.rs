@@ -51,16 +51,25 @@ fn step(path: &str, file: &str, set: &str) -> Examined {
     Examined { verdict: Verdict::Not, why: Some(seen), place_state: None, by_hand: Some(by_hand) }
 }
 
-/// The last value of each key, by section. An empty one only drops earlier values of a list.
+/// The last value of each key, by section. Lists of CPUs add up, also to quell's, which an empty value drops; of other keys it counts for none.
 fn keys(text: &str) -> BTreeMap<(String, String), String> {
     let mut section = String::new();
     let mut keys = BTreeMap::new();
     for line in text.lines().map(str::trim).filter(|line| !line.starts_with(['#', ';'])) {
         if line.starts_with('[') {
             section = line.to_owned();
-        } else if let Some((key, value)) = line.split_once('=').filter(|(_, value)| !value.trim().is_empty())
+        } else if let Some((key, value)) = line.split_once('=').map(|(key, value)| (key.trim(), value.trim()))
         {
-            keys.insert((section.clone(), key.trim().to_owned()), value.trim().to_owned());
+            let place = (section.clone(), key.to_owned());
+            match (key, value) {
+                ("CPUAffinity", "") => drop(keys.insert(place, String::new())),
+                ("CPUAffinity", more) => {
+                    let all = keys.entry(place).or_default();
+                    *all = format!("{all} {more}").trim_start().to_owned();
+                }
+                (_, "") => {}
+                _ => drop(keys.insert(place, value.to_owned())),
+            }
         }
     }
     keys
@@ -74,5 +83,5 @@ fn is_as_good((_, key): &(String, String), value: &str, wanted: &str) -> bool {
     };
     let among =
         || Some(cpus(value)?.iter().all(|cpu| cpus(wanted).is_some_and(|wanted| wanted.contains(cpu))));
-    value == wanted || key == "CPUAffinity" && among() == Some(true)
+    value == wanted || key == "CPUAffinity" && !value.is_empty() && among() == Some(true)
 }

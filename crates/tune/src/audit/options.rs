@@ -9,9 +9,29 @@ use crate::catalogue::{BootKnob, Compare};
 /// Options of which the kernel keeps the first value, and ignores another one that comes later.
 const FIRST_COUNTS: [&str; 3] = ["isolcpus", "nohz_full", "hugepages"];
 
-/// Of the values of an option on one command line, the one that counts.
-pub fn that_counts<'v>(option: &str, values: &[&'v str]) -> Option<&'v str> {
-    if FIRST_COUNTS.contains(&option) { values.first().copied() } else { values.last().copied() }
+/// Of the values of an option on one command line, the one that counts. A later `isolcpus` cannot change the CPUs, and can add flags.
+pub fn that_counts(option: &str, values: &[&str]) -> Option<String> {
+    if !FIRST_COUNTS.contains(&option) {
+        return values.last().map(|value| (*value).to_owned());
+    }
+    let (first, more) = values.split_first()?;
+    let (mut all, cpus) = flags(option, first);
+    let of_same = more.iter().map(|value| flags(option, value)).filter(|(_, others)| *others == cpus);
+    let count = all.len();
+    of_same.for_each(|(flags, _)| all.extend(flags));
+    if all.len() == count {
+        return Some((*first).to_owned());
+    }
+    Some(all.into_iter().chain([cpus.as_str()]).collect::<Vec<_>>().join(","))
+}
+
+/// Why the number of an option cannot be compared: each `hugepages` belongs to the size before it, or to nodes.
+pub fn incomparable<'w>(option: &str, mut words: impl Iterator<Item = &'w str>) -> bool {
+    let of_sizes = |word: &str| {
+        ["hugepagesz", "default_hugepagesz"].iter().any(|name| value_of(word, name).is_some())
+            || value_of(word, "hugepages").is_some_and(|value| value.contains(':'))
+    };
+    option == "hugepages" && words.any(of_sizes)
 }
 
 /// The value of an option in a word of the command line; empty if it has none. Hyphens and underscores are equivalent.
@@ -105,6 +125,23 @@ mod tests {
             let option = &knob.option;
             assert_eq!(holds(&knob, has, want), good, "{option}: {has} for {want}");
         }
+        for (option, values, counts) in [
+            ("nohz_full", &["1", "2"][..], "1"),
+            ("skew_tick", &["1", "0"], "0"),
+            ("isolcpus", &["domain,2-3", "managed_irq,2-3"], "domain,managed_irq,2-3"),
+            ("isolcpus", &["domain,2-3", "managed_irq,1-3"], "domain,2-3"),
+            ("isolcpus", &["2-3"], "2-3"),
+        ] {
+            assert_eq!(that_counts(option, values).as_deref(), Some(counts));
+        }
+        assert_eq!(that_counts("nohz_full", &[]), None);
+        let sizes = |line: &str| incomparable("hugepages", line.split(' '));
+        assert!(
+            sizes("hugepagesz=1G hugepages=4")
+                && sizes("hugepages=0:8,1:8")
+                && sizes("default-hugepagesz=1G")
+        );
+        assert!(!sizes("quiet hugepages=16") && !incomparable("nohz_full", "hugepagesz=1G".split(' ')));
         assert_eq!(value_of("rcu-nocbs=1", "rcu_nocbs"), Some("1"));
         assert_eq!(value_of("nohz_full_patience_delay=1", "nohz_full"), None);
     }

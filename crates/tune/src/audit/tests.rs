@@ -329,8 +329,11 @@ fn an_option_from_elsewhere_is_replaced_by_hand_and_one_of_quells_is_staged_agai
         (one.state, todo.join("; "), place_state.is_some(), why)
     };
     let (long_ago, tomorrow) = (1, 9_999_999_999);
-    let by_hand =
-        |words: &str| format!("replace {words} where it is set: in the configuration of your boot loader");
+    let by_hand = |words: &str| {
+        format!(
+            "replace {words} where it is set: in the configuration of your boot loader; or boot once, if quell had set it and was reverted since"
+        )
+    };
     let wanted = "isolcpus=domain,managed_irq,2-3";
     // From elsewhere.
     let (state, todo, staged, _) = seen("isolcpus", "ro isolcpus=8-15", None, long_ago);
@@ -377,6 +380,8 @@ fn a_later_file_of_systemds_with_other_values_is_to_be_changed_by_hand() {
         ("journald", "journald.conf.d", "[Journal]\n#Storage=persistent\nStorage=", false),
         ("systemd-cpuaffinity", "system.conf.d", "[Manager]\nCPUAffinity=0-3", true),
         ("systemd-cpuaffinity", "system.conf.d", "[Manager]\nCPUAffinity=\nCPUAffinity=0 1", false),
+        ("systemd-cpuaffinity", "system.conf.d", "[Manager]\nCPUAffinity=2-3\nCPUAffinity=0", true),
+        ("systemd-cpuaffinity", "system.conf.d", "[Manager]\nCPUAffinity=", true),
         ("systemd-cpuaffinity", "system.conf.d", "[Service]\nCPUAffinity=0-3", false),
         ("time-sync", "system/chronyd.service.d", "[Service]\nCPUAffinity=2", true),
     ] {

@@ -78,11 +78,12 @@ pub(super) fn numbers(root: &Root) -> Vec<u32> {
     root.names("/proc/irq").iter().filter_map(|name| plain_number(name)).collect()
 }
 
-/// Sets interrupts other than the known ones that have one default to another one. Those that the kernel itself places stay.
+/// Sets interrupts other than the known ones that have one default to another one. Those that the kernel itself or their driver places stay.
 pub(super) fn give_default(root: &Root, known: &[u32], from: &str, to: &str) {
     for number in numbers(root).into_iter().filter(|number| !known.contains(number)) {
         let mask = file(number, "smp_affinity");
-        if root.read(&mask).is_ok_and(|now| super::file::same(&mask, &now, from)) {
+        let is = |file: &str| root.read(file).is_ok_and(|now| super::file::same(&mask, &now, from));
+        if is(&mask) && !is(&file(number, "affinity_hint")) {
             let _ = root.write(&mask, to);
         }
     }

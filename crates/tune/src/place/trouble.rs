@@ -82,6 +82,11 @@ impl PlaceError {
     pub fn is_absence(&self) -> bool {
         matches!(self, Self::Missing | Self::Unavailable(_) | Self::Gone(_))
     }
+
+    /// Whether the machine lacks the place, or its driver is not there now.
+    pub fn is_for_now(&self) -> bool {
+        self.is_absence() || matches!(self, Self::Busy(_))
+    }
 }
 
 /// Whether this process runs as root.

@@ -104,7 +104,8 @@ impl Run<'_> {
         let is_me = |keeper: &&KeeperRecord| keeper.pid == std::process::id();
         let mine = self.transaction.keepers.iter().any(|keeper| is_me(&keeper));
         let holds = |keeper: &KeeperRecord| stays(&keeper) && keeper_process::lives(keeper);
-        let is_held = !mine && !self.rebooted && self.transaction.keepers.iter().any(holds);
+        let mut others = self.transaction.keepers.iter().filter(|keeper| !is_me(keeper));
+        let is_held = (failed || !mine) && !self.rebooted && others.any(holds);
         for entry in held {
             let how = match (self.rebooted, is_held) {
                 (true, _) => How::Closed(Outcome::Rebooted),

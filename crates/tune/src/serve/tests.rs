@@ -210,7 +210,7 @@ fn a_look_that_cannot_see_a_unit_does_not_forget_whose_it_is() {
 
 /// The kernel refuses the value at first, and takes it once a CPU has come back.
 #[test]
-fn what_was_refused_and_is_set_later_is_reverted() {
+fn what_was_refused_and_is_tried_again_counts_as_begun() {
     let denied = "/etc/passwd";
     let (folder, root) = tree(&[(MASK, "f"), (denied, "x")]);
     let mut served = disturbed(folder.path(), &root);

@@ -70,6 +70,8 @@ fn parse(printed: &str) -> BTreeMap<String, Option<State>> {
         let (active, enabled) = (get("ActiveState")?, get("UnitFileState")?);
         let state = match get("LoadState")? {
             "not-found" if active == "inactive" => None,
+            // One of an init script: only `systemctl is-enabled` asks the script's links.
+            _ if enabled == "generated" => return None,
             "loaded" | "masked" if ACTIVE.contains(&active) && ENABLED.contains(&enabled) => {
                 Some(State { active: active.to_owned(), enabled: enabled.to_owned() })
             }
@@ -90,6 +92,7 @@ mod tests {
             UnitFileState=\nId=b.service\nLoadState=not-found\nActiveState=inactive\n\n\
             Id=c.service\nLoadState=loaded\nActiveState=active\nUnitFileState=\n\n\
             Id=d.service\nLoadState=not-found\nActiveState=active\nUnitFileState=\n\n\
+            Id=f.service\nLoadState=loaded\nActiveState=active\nUnitFileState=generated\n\n\
             Id=e.service\nLoadState=masked\nActiveState=inactive\nUnitFileState=masked\n";
         let states = parse(printed);
         let state =

@@ -165,7 +165,11 @@ impl Rounds<'_> {
         let until = Some(Until { after: None, process: Some((me, start)) });
         let applied = applied(self.root, self.plan, until, &|| stopped.load(Ordering::SeqCst))?;
         if applied.id.is_none() && applied.refused.is_empty() {
-            anyhow::bail!("another program set it during the trial, so the trial is void: try it again");
+            let why = match applied.already.is_empty() {
+                true => "what it sets is gone",
+                false => "another program set it",
+            };
+            anyhow::bail!("{why} during the trial, so the trial is void: try it again");
         }
         // What the kernel refuses once is refused in the trial, whatever it does later.
         for refused in &applied.refused {
