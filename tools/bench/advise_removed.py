@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 ROUNDS = 10
 RANKS = [16, 256, 4096]
 # A round's recordings alternate, so that the host's own noise meets all of them.
-BLOCKS = 4
-DURATION_S = 5
+BLOCKS = 8
+DURATION_S = 3
 TIMEOUT_S = 300.0
 # The process names of three daemons: each works for the first time and sleeps for the second, in microseconds, about.
 DAEMONS = {"sampler": (1_000, 40_000), "poller": (200, 4_000), "collector": (3_000, 1_000_000)}

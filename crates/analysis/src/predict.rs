@@ -11,6 +11,7 @@ mod interval;
 mod messages;
 mod noise;
 mod redraw;
+mod repeats;
 mod resample;
 mod sample;
 mod support;
@@ -34,6 +35,7 @@ pub(crate) use messages::culprits_of_messages;
 pub use noise::NodeNoise;
 use noise::WINDOWS_PER_RANK;
 pub(crate) use redraw::Redraw;
+pub use repeats::Origin;
 pub(crate) use sample::{Difference, Sample};
 pub(crate) use support::Support;
 
@@ -220,6 +222,9 @@ pub enum PredictError {
 /// Hosking & Wallis, Technometrics 29, 1987). Without such a tail, or with a heavy one, there is on average one more detour as long as the longest
 /// (Garwood, Biometrika 28, 1936).
 ///
+/// Where several recordings are of one node, the replicate draws from them, too, as far as they differ more than their lengths explain: what changes
+/// from one recording to the next is in none of them. Different nodes stay in their places.
+///
 /// The interval is the percentile interval of the replicates' slowdowns (Efron 1981), narrowed around their median by the share of their
 /// variance that comes from the limited number of phases, and widened to contain the prediction. It is absent where its upper end is
 /// more than ten times its lower one, which means that the traces do not resolve the slowdown. Beyond
@@ -381,6 +386,7 @@ pub(crate) mod stream {
     pub(super) const PHASES: u64 = 103;
     pub(super) const PLACES: u64 = 104;
     pub(super) const SKEWS: u64 = 105;
+    pub(super) const RECORDINGS: u64 = 106;
 }
 
 fn clocks(nodes: &[NodeNoise]) -> Result<Vec<Node>, PredictError> {

@@ -307,7 +307,7 @@ mod tests {
         let hostile = HOSTILE.replace('\u{1b}', "");
         fs_err::write(&path, format!("name = \"m\"\n{}{}", component("tick"), component(&hostile))).unwrap();
         let scale = ModelScale { quantum: Nanos::from_nanos(1_000_000), ranks: 16, seed: 1 };
-        let nodes = [noise::attributed(&path, scale).unwrap().0];
+        let nodes = [noise::attributed(&path, scale).unwrap()];
         let job = Job::Phases(Options { phases: 50, replicates: 8, ..Options::new(vec![2, 16]) });
         let question = Question {
             nodes: &nodes,

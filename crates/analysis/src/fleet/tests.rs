@@ -167,7 +167,12 @@ fn the_cost_is_that_of_a_prediction() {
     let cost = fleet("small".into(), nodes, Vec::new(), Some(job.clone())).cost.unwrap();
     let noise: Vec<NodeNoise> = recordings
         .iter()
-        .map(|one| NodeNoise { name: one.name(), traces: one.traces.clone(), limits: Vec::new() })
+        .map(|one| NodeNoise {
+            name: one.name(),
+            origin: None,
+            traces: one.traces.clone(),
+            limits: Vec::new(),
+        })
         .collect();
     let options = Options { phases: 20_000, replicates: 0, ..Options::new(job.ranks.clone()) };
     let predicted = predict(&noise, &options, crate::NO_PROGRESS).unwrap();

@@ -3,6 +3,7 @@
 use quell_recording::{Detour, Nanos, Span, Trace, warning as recording};
 use quell_sim::{BspError, Model, ModelError, Node};
 
+use super::Origin;
 use super::tail::Tail;
 use crate::Warning;
 
@@ -11,6 +12,8 @@ use crate::Warning;
 pub struct NodeNoise {
     /// Its name: that of the recording or the model.
     pub name: String,
+    /// Where it was recorded, if that is known: several recordings may be of one node.
+    pub origin: Option<Origin>,
     /// One trace per CPU; a job's ranks on such a node take them in this order.
     pub traces: Vec<Trace>,
     /// Warnings about the traces, such as lost rows; they are added to the prediction's warnings.
@@ -47,7 +50,8 @@ impl NodeNoise {
         seed: u64,
     ) -> Result<Self, ModelError> {
         let span = Self::span_of_model(model, quantum, most_ranks, seed)?;
-        Ok(Self { name: name.to_owned(), traces: model.node(span, seed)?, limits: Vec::new() })
+        let traces = model.node(span, seed)?;
+        Ok(Self { name: name.to_owned(), origin: None, traces, limits: Vec::new() })
     }
 
     /// Its limits, in the form for a document about several recordings.
@@ -118,7 +122,7 @@ impl NodeNoise {
                 limits.push(limit.clone());
             }
         }
-        Some(Self { name: name.to_owned(), traces, limits })
+        Some(Self { name: name.to_owned(), origin: None, traces, limits })
     }
 
     /// The time in which all CPUs were observed.
@@ -187,7 +191,8 @@ mod tests {
         let detour = |&at: &u64| Detour { start: ns(start + at), duration: ns(5), own: false };
         let span = Span { start: ns(start), end: ns(start + 100) };
         let trace = Trace { cpu: Cpu(cpu), span, detours: detours.iter().map(detour).collect() };
-        NodeNoise { name: "n".into(), traces: vec![trace], limits: vec![recording::Warning::VirtualMachine] }
+        let limits = vec![recording::Warning::VirtualMachine];
+        NodeNoise { name: "n".into(), origin: None, traces: vec![trace], limits }
     }
 
     #[test]
@@ -213,7 +218,7 @@ mod tests {
             detours.sort_by_key(|detour| detour.start);
             let span = Span { start: Nanos::ZERO, end: Nanos::from_secs(1) };
             let traces = vec![Trace { cpu: Cpu(0), span, detours }];
-            NodeNoise { name: "n".into(), traces, limits: Vec::new() }
+            NodeNoise { name: "n".into(), origin: None, traces, limits: Vec::new() }
         };
         let longest = |node: &NodeNoise| node.window(Nanos::ZERO).as_nanos() as f64;
         let (all, lucky) = (node(0), node(3));

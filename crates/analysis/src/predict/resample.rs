@@ -299,7 +299,12 @@ mod tests {
                 .map(|i| Detour { start: ns(500 + i * 100), duration: ns(1 + i % 7), own: i == 3 })
                 .collect(),
         };
-        NodeNoise { name: "n".to_owned(), traces: vec![trace(0), trace(1), trace(2)], limits: Vec::new() }
+        NodeNoise {
+            name: "n".to_owned(),
+            origin: None,
+            traces: vec![trace(0), trace(1), trace(2)],
+            limits: Vec::new(),
+        }
     }
 
     fn left(noise: &[(u64, Nanos)]) -> Vec<Left> {
@@ -341,7 +346,7 @@ mod tests {
         let halves = whole.iter().map(second).collect();
         let of = |detours| {
             let trace = Trace { cpu: Cpu(0), span: Span { start: ns(0), end: ns(1_000_000_000) }, detours };
-            NodeNoise { name: "n".to_owned(), traces: vec![trace], limits: Vec::new() }
+            NodeNoise { name: "n".to_owned(), origin: None, traces: vec![trace], limits: Vec::new() }
         };
         let (whole, half) = (of(whole), of(halves));
         let [of_whole, of_half] =
@@ -400,7 +405,7 @@ mod tests {
             let detours =
                 (0..101).map(detour).filter(|one| lengths.contains(&one.duration.as_nanos())).collect();
             let trace = Trace { cpu: Cpu(0), span: Span { start: ns(0), end: ns(101_000) }, detours };
-            NodeNoise { name: "n".to_owned(), traces: vec![trace], limits: Vec::new() }
+            NodeNoise { name: "n".to_owned(), origin: None, traces: vec![trace], limits: Vec::new() }
         };
         let (all, long, short) = (of(&[10, 500]), of(&[500]), of(&[10]));
         let mut drawn = 0;

@@ -59,7 +59,12 @@ mod tests {
     fn node(cpus: u32, length_ns: u64) -> NodeNoise {
         let span = Span { start: Nanos::ZERO, end: Nanos::from_nanos(length_ns) };
         let trace = |cpu| Trace { cpu: Cpu(cpu), span, detours: Vec::new() };
-        NodeNoise { name: "n".into(), traces: (0..cpus).map(trace).collect(), limits: Vec::new() }
+        NodeNoise {
+            name: "n".into(),
+            origin: None,
+            traces: (0..cpus).map(trace).collect(),
+            limits: Vec::new(),
+        }
     }
 
     fn support(nodes: &[NodeNoise], quantum: u64, sync: SyncMode) -> Support {

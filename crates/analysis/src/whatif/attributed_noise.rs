@@ -7,7 +7,7 @@ use quell_sim::{Model, ModelError};
 
 use super::load::{Load, load};
 use crate::attribution::{AttributedSegment, JoinedRecording, Kind, Kinds, UNATTRIBUTED};
-use crate::predict::NodeNoise;
+use crate::predict::{NodeNoise, Origin};
 
 /// The parts of one CPU's detours, in order. Parts that touch belong to one detour.
 #[derive(Clone, Debug)]
@@ -54,6 +54,8 @@ impl AttributedTrace {
 pub struct AttributedNoise {
     /// The recording's or the model's name.
     pub name: String,
+    /// Where it was recorded, as for [`NodeNoise`].
+    pub origin: Option<Origin>,
     /// Warnings for the reader, as for [`NodeNoise`].
     pub limits: Vec<Warning>,
     kinds: Vec<Kind>,
@@ -109,7 +111,8 @@ impl AttributedNoise {
         };
         let traces: Vec<AttributedTrace> = recording.traces.iter().zip(segments).map(attributed).collect();
         let load = load(&kinds, traces.iter().map(|one| (one.cpu, one.span, one.segments.as_slice())));
-        Self { name: recording.name(), limits, kinds, traces, load }
+        let origin = Origin::from_recording(recording);
+        Self { name: recording.name(), origin, limits, kinds, traces, load }
     }
 
     /// Noise of which only the detours are known, without sources.
@@ -129,6 +132,7 @@ impl AttributedNoise {
         };
         Self {
             name: noise.name.clone(),
+            origin: noise.origin.clone(),
             limits: noise.limits.clone(),
             kinds: vec![Kind::named(UNATTRIBUTED)],
             traces: noise.traces.iter().map(attributed).collect(),
@@ -159,7 +163,14 @@ impl AttributedNoise {
             let segments = trace.detours.iter().zip(components).map(segment).collect();
             traces.push(AttributedTrace { cpu: trace.cpu, span: trace.span, segments });
         }
-        Ok(Self { name: name.to_owned(), limits: Vec::new(), kinds: kinds.into_vec(), traces, load: None })
+        Ok(Self {
+            name: name.to_owned(),
+            origin: None,
+            limits: Vec::new(),
+            kinds: kinds.into_vec(),
+            traces,
+            load: None,
+        })
     }
 
     /// The kinds that its detours are divided among.
@@ -202,8 +213,14 @@ impl AttributedNoise {
     }
 
     fn without_traces(&self) -> Self {
-        let (name, limits) = (self.name.clone(), self.limits.clone());
-        Self { name, limits, kinds: self.kinds.clone(), traces: Vec::new(), load: self.load.clone() }
+        Self {
+            name: self.name.clone(),
+            origin: self.origin.clone(),
+            limits: self.limits.clone(),
+            kinds: self.kinds.clone(),
+            traces: Vec::new(),
+            load: self.load.clone(),
+        }
     }
 
     pub(crate) fn traces(&self) -> &[AttributedTrace] {
@@ -213,7 +230,12 @@ impl AttributedNoise {
     /// The noise without changes, for a prediction.
     pub fn noise(&self) -> NodeNoise {
         let traces = self.traces.iter().map(AttributedTrace::trace).collect();
-        NodeNoise { name: self.name.clone(), traces, limits: self.limits.clone() }
+        NodeNoise {
+            name: self.name.clone(),
+            origin: self.origin.clone(),
+            traces,
+            limits: self.limits.clone(),
+        }
     }
 
     /// The noise with the time of each kind multiplied by a weight. The rest of a detour stays where it was.

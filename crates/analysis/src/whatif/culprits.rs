@@ -240,7 +240,7 @@ mod tests {
     #[test]
     fn a_hit_over_the_end_of_the_trace_meets_its_beginning() {
         let ends = trace(1_000, vec![detour(10, 20), detour(980, 20)]);
-        let noise = NodeNoise { name: String::new(), traces: vec![ends], limits: Vec::new() };
+        let noise = NodeNoise { name: String::new(), origin: None, traces: vec![ends], limits: Vec::new() };
         let clocks = ClockSources::from_node(&AttributedNoise::unknown(&noise), 0, 1_000);
         let taken: f64 = clocks[0].taken(990, 60).values().sum();
         assert!((taken - 30.0).abs() < 1e-9, "{taken}");

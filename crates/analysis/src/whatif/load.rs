@@ -20,10 +20,12 @@ pub struct Load {
     pub task: String,
 }
 
-/// Names of kernel threads, or how they begin. Names with a `/`, such as `kworker/0:1`, are kernel threads' too.
-const KERNEL_THREADS: [&str; 22] = [
-    "btrfs",
-    "dm",
+/// How names of kernel threads begin. Names with a `/`, such as `kworker/0:1`, are kernel threads' too.
+const KERNEL_THREADS: [&str; 21] = [
+    "btrfs-",
+    "dm-",
+    "dm_",
+    "dmcrypt_",
     "kauditd",
     "kblockd",
     "kcompactd",
@@ -35,15 +37,12 @@ const KERNEL_THREADS: [&str; 22] = [
     "ksoftirqd",
     "kswapd",
     "kthreadd",
-    "ldlm",
-    "md",
-    "nfsd",
+    "ldlm_",
     "oom_reaper",
     "ptlrpcd",
-    "rcu",
+    "rcu_",
     "txg_",
     "watchdogd",
-    "xfs",
 ];
 
 /// A CPU, the time that it was watched, and the parts of its detours.
@@ -74,9 +73,17 @@ fn on_cpu(of_users: &[Option<String>], (cpu, span, segments): Watched<'_>) -> Op
 
 /// Whether the source is a task of a user, by its name: no kernel thread.
 pub(crate) fn is_of_user(source: &Source) -> bool {
-    let is_kernels =
-        |name: &str| name.contains('/') || KERNEL_THREADS.iter().any(|thread| name.starts_with(thread));
-    source.kind() == SourceKind::Task && source.name().is_some_and(|name| !is_kernels(name))
+    source.kind() == SourceKind::Task && source.name().is_some_and(|name| !is_kernel_thread(name))
+}
+
+fn is_kernel_thread(name: &str) -> bool {
+    // `md127_raid1` and `md_home_raid1`, and not `md5sum`.
+    let is_raid =
+        |rest: &str| rest.trim_start_matches(|letter: char| letter.is_ascii_digit()).starts_with('_');
+    name.contains('/')
+        || name == "nfsd"
+        || name.strip_prefix("md").is_some_and(is_raid)
+        || KERNEL_THREADS.iter().any(|thread| name.starts_with(thread))
 }
 
 #[cfg(test)]
@@ -105,5 +112,18 @@ mod tests {
         assert_eq!((found.cpu, found.task.as_str()), (3, "cc1"));
         assert!((found.percent - 11.0).abs() < 1e-9);
         assert_eq!(of_tasks(&[("task:kworker/0:1", 400), ("irq:24", 300), ("task:sshd", 50)]), None);
+    }
+
+    #[test]
+    fn programs_that_begin_like_kernel_threads_are_of_users() {
+        let is = |names: &[&str]| names.iter().map(|name| is_kernel_thread(name)).collect::<Vec<bool>>();
+        assert_eq!(
+            is(&["md127_raid1", "md_home_raid1", "dm-3", "rcu_preempt", "kswapd0", "xfsaild/dm-0", "nfsd"]),
+            [true; 7]
+        );
+        assert_eq!(
+            is(&["md5sum", "mdadm", "dmesg", "rcutorture", "xfsdump", "nfsdcld", "btrfs"]),
+            [false; 7]
+        );
     }
 }

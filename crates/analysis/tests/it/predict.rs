@@ -50,6 +50,7 @@ fn noise(nodes: &[PlainNode]) -> Vec<NodeNoise> {
     let node = |(period, cpus): &PlainNode| NodeNoise {
         limits: Vec::new(),
         name: "plain".to_owned(),
+        origin: None,
         traces: cpus.iter().map(|detours| trace((*period, detours))).collect(),
     };
     nodes.iter().map(node).collect()

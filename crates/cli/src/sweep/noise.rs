@@ -23,7 +23,7 @@ pub fn noise_without(
     if without.is_empty() {
         return noise::open(path, scale);
     }
-    Ok(noise::attributed(path, scale)?.0.without(without))
+    Ok(noise::attributed(path, scale)?.without(without))
 }
 
 /// The nodes of one machine.

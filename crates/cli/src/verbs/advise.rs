@@ -54,7 +54,8 @@ pub fn run(args: &Advise, printer: Printer) -> anyhow::Result<Outcome> {
             recordings = paths;
         }
     }
-    let (nodes, hosts): (Vec<AttributedNoise>, Vec<_>) = nodes(args, &recordings)?.into_iter().unzip();
+    let nodes = nodes(args, &recordings)?;
+    let hosts: Vec<_> = nodes.iter().map(|node| Some(node.origin.as_ref()?.host.clone())).collect();
     let remedies = Remedies::look(&args.machine, args.cpus.as_ref(), &hosts)?;
     let document = match &args.goal {
         None => {
@@ -147,7 +148,7 @@ fn options(args: &Advise) -> anyhow::Result<Options> {
     })
 }
 
-fn nodes(args: &Advise, recordings: &[PathBuf]) -> anyhow::Result<Vec<(AttributedNoise, Option<String>)>> {
+fn nodes(args: &Advise, recordings: &[PathBuf]) -> anyhow::Result<Vec<AttributedNoise>> {
     let scale = predict::scale(&args.job.options(&Defaults::for_advice())?);
     let all = recordings.iter().chain(&args.noise);
     all.map(|path| noise::attributed(path, scale)).collect()

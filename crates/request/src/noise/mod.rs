@@ -8,7 +8,7 @@ use quell_sim::Model;
 
 use quell_analysis::attribution::JoinedRecording;
 use quell_analysis::overview::busiest;
-use quell_analysis::predict::NodeNoise;
+use quell_analysis::predict::{NodeNoise, Origin};
 use quell_analysis::whatif::AttributedNoise;
 
 /// How much noise a model generates: enough for this job. A recording's amount is fixed.
@@ -42,20 +42,19 @@ pub fn recording(path: &Path) -> Result<Recording, quell_recording::Error> {
     if path.is_file() { formats::import(path) } else { Recording::open(path) }
 }
 
-/// As [`open`], with the sources, and with the host that it was recorded on. A file with the extension `.toml` is a model.
+/// As [`open`], with the sources.
 ///
 /// # Errors
 /// If the file cannot be read, or holds no noise.
-pub fn attributed(path: &Path, scale: ModelScale) -> anyhow::Result<(AttributedNoise, Option<String>)> {
+pub fn attributed(path: &Path, scale: ModelScale) -> anyhow::Result<AttributedNoise> {
     if path.extension().is_some_and(|extension| extension == "toml") {
         let model = read_model(path)?;
         let name = name_of(&model, path);
         let ModelScale { quantum, ranks, seed } = scale;
         let node = AttributedNoise::from_model(&name, &model, quantum, ranks, seed);
-        return Ok((node.with_context(|| path.display().to_string())?, None));
+        return node.with_context(|| path.display().to_string());
     }
-    let recording = recording(path)?;
-    Ok((sources_of(JoinedRecording::new(&recording))?, recording.manifest.host.clone()))
+    sources_of(JoinedRecording::new(&recording(path)?))
 }
 
 /// The noise of a recorded node with its sources, from a recording whose detours are already joined with its intervals.
@@ -74,7 +73,12 @@ pub fn sources_of(joined: JoinedRecording<'_>) -> anyhow::Result<AttributedNoise
 /// If it holds no noise.
 pub fn from_recording(recording: &Recording) -> anyhow::Result<NodeNoise> {
     check(recording)?;
-    Ok(NodeNoise { name: recording.name(), traces: recording.traces.clone(), limits: limits(recording) })
+    Ok(NodeNoise {
+        name: recording.name(),
+        origin: Origin::from_recording(recording),
+        traces: recording.traces.clone(),
+        limits: limits(recording),
+    })
 }
 
 /// Checks that the recording holds detours to predict from.

@@ -98,5 +98,5 @@ fn noise(args: &PredictArgs, options: &Options) -> anyhow::Result<Vec<NodeNoise>
 fn attributed(args: &PredictArgs, options: &Options) -> anyhow::Result<Vec<AttributedNoise>> {
     let scale = scale(options);
     let all = args.recordings.iter().chain(&args.noise);
-    require_nonempty(all.map(|path| Ok(noise::attributed(path, scale)?.0)).collect::<anyhow::Result<_>>()?)
+    require_nonempty(all.map(|path| noise::attributed(path, scale)).collect::<anyhow::Result<_>>()?)
 }

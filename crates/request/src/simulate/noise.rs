@@ -194,7 +194,7 @@ pub fn open(path: &Path, args: &SimulateArgs, ranks: u32) -> anyhow::Result<Node
 /// # Errors
 /// If it cannot be loaded.
 pub fn attributed(path: &Path, args: &SimulateArgs, ranks: u32) -> anyhow::Result<AttributedNoise> {
-    let node = noise::attributed(path, scale(args, ranks))?.0;
+    let node = noise::attributed(path, scale(args, ranks))?;
     if !args.what_if.is_given() {
         return Ok(node);
     }

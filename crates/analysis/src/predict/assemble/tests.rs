@@ -42,8 +42,12 @@ fn nodes() -> [NodeNoise; 2] {
     let ns = Nanos::from_nanos;
     let trace =
         |cpu| Trace { cpu: Cpu(cpu), span: Span { start: ns(0), end: ns(1_000) }, detours: Vec::new() };
-    let node =
-        |cpus| NodeNoise { name: "n".into(), traces: (0..cpus).map(trace).collect(), limits: Vec::new() };
+    let node = |cpus| NodeNoise {
+        name: "n".into(),
+        origin: None,
+        traces: (0..cpus).map(trace).collect(),
+        limits: Vec::new(),
+    };
     [node(1), node(2)]
 }
 

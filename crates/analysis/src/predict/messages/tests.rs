@@ -36,7 +36,12 @@ fn node(detours: &[u64]) -> NodeNoise {
         let detours = (0..10).map(detour).filter(|detour| detour.duration > Nanos::ZERO).collect();
         Trace { cpu: Cpu(cpu), span: Span { start: ns(0), end: ns(10_000_000) }, detours }
     };
-    NodeNoise { name: "n".into(), traces: (0..).zip(detours).map(trace).collect(), limits: Vec::new() }
+    NodeNoise {
+        name: "n".into(),
+        origin: None,
+        traces: (0..).zip(detours).map(trace).collect(),
+        limits: Vec::new(),
+    }
 }
 
 fn engine<'a>(options: &'a Options, messages: &'a Messages) -> Engine<'a> {

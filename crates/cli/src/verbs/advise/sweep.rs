@@ -43,8 +43,7 @@ impl CostsOfSources {
         let options = Options { ranks: unit.points.iter().filter_map(number).collect(), ..options(&args)? };
         let most = options.ranks.iter().copied().max().unwrap_or(1);
         let scale = ModelScale { quantum: options.quantum, ranks: most, seed: options.seed };
-        let nodes =
-            context.paths(first, "noise").into_iter().map(|path| Ok(noise::attributed(&path, scale)?.0));
+        let nodes = context.paths(first, "noise").into_iter().map(|path| noise::attributed(&path, scale));
         Ok((nodes.collect::<anyhow::Result<_>>()?, options, args.sources as usize))
     }
 }
