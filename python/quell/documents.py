@@ -33,7 +33,7 @@ Applications", LLNL 2003, sections 4.2 and 4.3.
 """
 
 
-DocumentWarning: TypeAlias = "OfRecordingWarning | SourcesIncompleteWarning | CommandIncompleteWarning | KindMissingWarning | ClocksDisagreeWarning | NestingDisagreesWarning | ExtrapolatedWarning | NoDetoursWarning | FewQuantaWarning | NotResampledWarning | NotResampledFromWarning | FewReplicatesWarning | FewerPhasesWarning | OtherHostWarning | HostUnknownWarning | NeverEndsWarning | ThresholdsDifferWarning | CpusDifferWarning | InjectedUnseenWarning | InjectedFewerWarning | InjectedUnloggedWarning | FewDetoursWarning | OwnNoiseWarning | NothingInjectableWarning | RunEndedWarning | NoMpiCallsWarning | NoProcessWarning | RanksUnreportedWarning | BurningInterruptedWarning | NoPhaseEndedWarning | FewBlocksWarning | BlocksApartWarning | ShareUsedUpWarning | ThreadsUnreachedWarning | RunsDisturbedWarning | StoppedEarlyWarning | PhasesUnrunWarning | RecordedDifferentlyWarning | FewNodesWarning | OtherKindWarning | WithoutCostWarning | SourcesUnknownWarning | SeveralMethodsWarning | RanksShareCpusWarning | KernelNotWatchedWarning | CulpritsUnknownWarning | QuickestTenthOffWarning | QuantumOffWarning | SpikesWithoutSourceWarning | OrderUnknownWarning | EndedEarlyWarning | MoreRanksThanCpusWarning | FewRoundsWarning | NoEagerLimitWarning | RecordingWarning | ArchiveWarning"
+DocumentWarning: TypeAlias = "OfRecordingWarning | SourcesIncompleteWarning | CommandIncompleteWarning | KindMissingWarning | ClocksDisagreeWarning | NestingDisagreesWarning | ExtrapolatedWarning | NoDetoursWarning | FewQuantaWarning | FewRecordingsWarning | NotResampledWarning | NotResampledFromWarning | FewReplicatesWarning | FewerPhasesWarning | OtherHostWarning | HostUnknownWarning | NeverEndsWarning | ThresholdsDifferWarning | CpusDifferWarning | InjectedUnseenWarning | InjectedFewerWarning | InjectedUnloggedWarning | FewDetoursWarning | OwnNoiseWarning | NothingInjectableWarning | RunEndedWarning | NoMpiCallsWarning | NoProcessWarning | RanksUnreportedWarning | BurningInterruptedWarning | NoPhaseEndedWarning | FewBlocksWarning | BlocksApartWarning | ShareUsedUpWarning | ThreadsUnreachedWarning | RunsDisturbedWarning | StoppedEarlyWarning | PhasesUnrunWarning | RecordedDifferentlyWarning | FewNodesWarning | OtherKindWarning | WithoutCostWarning | SourcesUnknownWarning | SeveralMethodsWarning | RanksShareCpusWarning | KernelNotWatchedWarning | CulpritsUnknownWarning | QuickestTenthOffWarning | QuantumOffWarning | SpikesWithoutSourceWarning | OrderUnknownWarning | EndedEarlyWarning | MoreRanksThanCpusWarning | FewRoundsWarning | NoEagerLimitWarning | RecordingWarning | ArchiveWarning"
 """A warning for the reader of a document.
 
 Codes are unique over all documents, recordings and archives, and each code determines its facts.
@@ -1014,7 +1014,7 @@ class Explained(TypedDict):
 
     chance_percent: float
     """Share of the detours' time that would be explained by chance, in percent: with the intervals shifted in time,
-    mean of eight shifts. To be held against `time_percent`.
+    mean of 20 to 64 shifts. To be held against `time_percent`.
     """
 
     count_percent: float
@@ -1125,6 +1125,18 @@ class FewQuantaWarning(TypedDict):
 
     span_ns: int
     """Its length."""
+
+
+class FewRecordingsWarning(TypedDict):
+    """Too few recordings of one node to know how much its noise varies from one to the next."""
+
+    code: Literal["few-recordings"]
+
+    host: str
+    """The node's host name."""
+
+    recordings: int
+    """Number of recordings."""
 
 
 class FewReplicatesWarning(TypedDict):

@@ -36,6 +36,7 @@ pub use noise::NodeNoise;
 use noise::WINDOWS_PER_RANK;
 pub(crate) use redraw::Redraw;
 pub use repeats::Origin;
+pub(crate) use repeats::few_recordings;
 pub(crate) use sample::{Difference, Sample};
 pub(crate) use support::Support;
 

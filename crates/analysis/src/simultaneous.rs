@@ -178,13 +178,12 @@ mod tests {
     /// Detours at random times, with their mean number a second, and lengths between one half of `length` and three halves.
     fn random(seed: u64, per_s: u64, length: u64) -> Vec<TimeRange> {
         let draws = Draws::new(seed, &[]);
-        let uniform = |index: u64| (draws.at(index) >> 11) as f64 / (1u64 << 53) as f64;
         let mut at = 0.0;
         let mut all = Vec::new();
         for index in (0..).step_by(2) {
-            at += -(1.0 - uniform(index)).ln() * SECOND as f64 / per_s as f64;
+            at += -(1.0 - draws.unit(index)).ln() * SECOND as f64 / per_s as f64;
             let start = at as u64;
-            let end = start + length / 2 + (uniform(index + 1) * length as f64) as u64;
+            let end = start + length / 2 + (draws.unit(index + 1) * length as f64) as u64;
             if end >= 20 * SECOND {
                 break;
             }

@@ -76,6 +76,13 @@ pub enum Warning {
         /// Length of a quantum.
         quantum_ns: u64,
     },
+    /// Too few recordings of one node to know how much its noise varies from one to the next.
+    FewRecordings {
+        /// The node's host name.
+        host: String,
+        /// Number of recordings.
+        recordings: u64,
+    },
     /// There are no confidence intervals, because resampling would take too long.
     NotResampled,
     /// There are no confidence intervals from some scale on, for the same reason.

@@ -94,14 +94,15 @@ impl Translator {
         Some((Cpu(record.cpu), interval))
     }
 
-    /// `None` for an unknown kind; every kind is listed here.
     fn source(&mut self, kind: SourceKind, id: u32, name: [u8; 16]) -> Option<Source> {
         match kind {
             SourceKind::Irq => Some(self.sources.irq(id, name)),
             SourceKind::Ipi => Some(self.sources.ipi(id)),
             SourceKind::Softirq => Some(self.sources.softirq(id)),
             SourceKind::Task => Some(Source::Task(self.sources.name(name))),
-            nameless => Source::new(nameless, None),
+            SourceKind::Nmi | SourceKind::Tick | SourceKind::Fault | SourceKind::Steal => {
+                Source::new(kind, None)
+            }
         }
     }
 

@@ -358,7 +358,7 @@ impl Manifest {
     }
 
     /// Reads and checks `manifest.json` of the recording in `folder`.
-    pub(crate) fn read(folder: &Path) -> Result<Self, Error> {
+    pub fn read(folder: &Path) -> Result<Self, Error> {
         /// The part that every version has.
         #[derive(Deserialize)]
         struct Head {

@@ -33,9 +33,14 @@ impl Draws {
         ((u128::from(self.at(index)) * u128::from(bound)) >> 64) as u64
     }
 
+    /// The `index`-th number as a real in `[0, 1)`.
+    pub fn unit(&self, index: u64) -> f64 {
+        (self.at(index) >> 11) as f64 / (1u64 << 53) as f64
+    }
+
     /// The `index`-th number as a real in `[-1, 1)`.
     pub fn signed(&self, index: u64) -> f64 {
-        (self.at(index) >> 11) as f64 / (1u64 << 52) as f64 - 1.0
+        2.0 * self.unit(index) - 1.0
     }
 }
 

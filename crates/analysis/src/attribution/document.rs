@@ -1,10 +1,11 @@
 //! The part of the document of `show --json` on sources.
 
-use quell_recording::columns::{AsValue, Columns, Value, ValueKind, describe};
+use quell_recording::columns::{Columns, describe};
 use quell_recording::{ProgramCost, RecorderEffect};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::class::Class;
 use super::command::{CommandRow, ThreadRow};
 use super::figures::Figures;
 use super::groups::Named;
@@ -57,58 +58,6 @@ pub struct Attribution {
     /// What the kernel recorder adds to the detours, if it was measured (`record --effect`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recorder_effect: Option<RecorderEffect>,
-}
-
-/// Kinds of noise, after Jones, Brenner & Fier, "Impacts of Operating Systems on the Scalability of Parallel
-/// Applications", LLNL 2003, sections 4.2 and 4.3.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Class {
-    /// Short periodic interrupts.
-    Type1,
-    /// Daemons and other tasks that the kernel scheduled.
-    Type2,
-    /// Interrupts without a period.
-    Interrupt,
-    /// Time that the hypervisor took.
-    Hypervisor,
-    /// Time that is not attributed.
-    Unattributed,
-    /// quell itself, which is not noise of the node.
-    Own,
-}
-
-impl Class {
-    /// Its name in JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Type1 => "type1",
-            Self::Type2 => "type2",
-            Self::Interrupt => "interrupt",
-            Self::Hypervisor => "hypervisor",
-            Self::Unattributed => "unattributed",
-            Self::Own => "own",
-        }
-    }
-
-    fn meaning(&self) -> &'static str {
-        match self {
-            Self::Type1 => "short interrupts with a period",
-            Self::Type2 => "daemons and other tasks",
-            Self::Interrupt => "interrupts without a period",
-            Self::Hypervisor => "time that the hypervisor took",
-            Self::Unattributed => "what nothing explains",
-            Self::Own => "quell itself",
-        }
-    }
-}
-
-impl AsValue for Class {
-    const KIND: ValueKind = ValueKind::Text;
-
-    fn value(&self) -> Value {
-        Value::Text(self.name().to_owned())
-    }
 }
 
 /// One source. Count and times are those of its intervals on the recorded CPUs, whether they caused a detour or not, net
@@ -236,7 +185,7 @@ pub struct Explained {
     pub overhang_p99_ns: Option<u64>,
     /// Number of ranges of kernel work that matched a single detour, from which the percentile is taken.
     pub overhang_pairs: u64,
-    /// Share of the detours' time that would be explained by chance, in percent: with the intervals shifted in time, mean of eight shifts.
+    /// Share of the detours' time that would be explained by chance, in percent: with the intervals shifted in time, mean of 20 to 64 shifts.
     /// To be held against `time_percent`.
     pub chance_percent: f64,
     /// Time that the hypervisor took, attributed to the longest unexplained detours of the same windows.

@@ -7,6 +7,7 @@
 
 pub(crate) mod activity;
 mod blame;
+mod class;
 mod command;
 mod document;
 mod figures;
@@ -30,10 +31,9 @@ use quell_recording::{Cpu, Interval, Method, Recording, Span, Trace};
 use rayon::prelude::*;
 
 pub use blame::{Blame, Part};
+pub use class::Class;
 pub use command::{CommandRow, Share, ThreadRow, ThreadSource};
-pub use document::{
-    Attribution, Class, ClassRow, CpuSource, CpuSources, Explained, Show, SourceRow, TaskRow,
-};
+pub use document::{Attribution, ClassRow, CpuSource, CpuSources, Explained, Show, SourceRow, TaskRow};
 pub use figures::Figures;
 pub use groups::Named;
 pub use kind::{Kind, UNATTRIBUTED, family};

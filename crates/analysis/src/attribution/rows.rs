@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use quell_recording::{Interval, Method, Recording, Source, SourceKind};
 
 use super::Side;
-use super::document::{Class, ClassRow, CpuSource, CpuSources, Explained, SourceRow, TaskRow};
+use super::class::Class;
+use super::document::{ClassRow, CpuSource, CpuSources, Explained, SourceRow, TaskRow};
 use super::figures::figures;
 use super::groups::{Group, Tally, find_periods, groups};
 
@@ -54,12 +55,9 @@ pub(super) fn sources(recording: &Recording, sides: &[Side]) -> Vec<SourceRow> {
 }
 
 fn class(source: &Source, group: &Group, own: bool) -> Class {
-    match source.kind() {
-        _ if own => Class::Own,
-        SourceKind::Task => Class::Type2,
-        SourceKind::Steal => Class::Hypervisor,
-        _ if group.period_ns.is_some() => Class::Type1,
-        _ => Class::Interrupt,
+    match Class::from_source(source, own) {
+        Class::Interrupt if group.period_ns.is_some() => Class::Type1,
+        class => class,
     }
 }
 

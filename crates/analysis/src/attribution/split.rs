@@ -346,8 +346,7 @@ mod tests {
     /// Detours of this length at random times, a number a second.
     fn random(seed: u64, per_s: f64, length: u64) -> Vec<Detour> {
         let draws = Draws::new(seed, &[]);
-        let uniform = |index: u64| (draws.at(index) >> 11) as f64 / (1u64 << 53) as f64;
-        let gaps = (0..).map(|index| (-(1.0 - uniform(index)).ln() * 1e9 / per_s) as u64 + length);
+        let gaps = (0..).map(|index| (-(1.0 - draws.unit(index)).ln() * 1e9 / per_s) as u64 + length);
         let starts = gaps.scan(0, |at, gap| Some(std::mem::replace(at, *at + gap)).map(|_| *at));
         starts.take_while(|start| start + length < SPAN).map(|start| detour(start, length)).collect()
     }

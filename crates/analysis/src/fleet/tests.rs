@@ -16,14 +16,13 @@ fn events(seed: u64, models: &[SourceModel]) -> Vec<(u64, u64, Option<Source>)> 
     let mut all = Vec::new();
     for (place, (rate, mean, source)) in models.iter().enumerate() {
         let draws = Draws::new(seed, &[place as u64]);
-        let chance = |at: u64| (draws.at(at) >> 11) as f64 / (1u64 << 53) as f64;
         let (mut at, mut turn) = (0.0, 0);
         loop {
-            at += -(1e9 / rate) * (1.0 - chance(2 * turn)).ln();
+            at += -(1e9 / rate) * (1.0 - draws.unit(2 * turn)).ln();
             if at >= 0.99 * SPAN as f64 {
                 break;
             }
-            let length = (-mean * (1.0 - chance(2 * turn + 1)).ln()).clamp(200.0, 3e7);
+            let length = (-mean * (1.0 - draws.unit(2 * turn + 1)).ln()).clamp(200.0, 3e7);
             all.push((at as u64, length as u64, source.clone()));
             turn += 1;
         }

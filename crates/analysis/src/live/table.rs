@@ -32,12 +32,7 @@ impl Key {
 
     pub fn class(&self) -> Class {
         match self {
-            Self::Source(_, true) => Class::Own,
-            Self::Source(source, _) => match source.kind() {
-                SourceKind::Task => Class::Type2,
-                SourceKind::Steal => Class::Hypervisor,
-                _ => Class::Interrupt,
-            },
+            Self::Source(source, own) => Class::from_source(source, *own),
             Self::Unattributed => Class::Unattributed,
             Self::Others => Class::Type2,
         }

@@ -5,6 +5,7 @@ use quell_sim::Run;
 
 use super::document::{MessageFacts, NoiseSource, Point, Prediction, SCHEMA};
 
+use super::repeats::few_recordings;
 use super::resample::Blocks;
 use super::support::Support;
 use super::{NodeNoise, Options, Sample};
@@ -95,6 +96,9 @@ fn warnings(
         warnings.extend(warning_on(node, options.quantum));
     }
     let Resampled { done, tried } = resampled;
+    if tried > 0 {
+        warnings.extend(few_recordings(nodes));
+    }
     if tried == 0 && options.replicates > 0 {
         warnings.push(Warning::NotResampled);
     }

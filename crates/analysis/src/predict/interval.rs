@@ -89,8 +89,7 @@ mod tests {
     use super::*;
 
     fn normal(draws: &Draws, at: u64) -> f64 {
-        let uniform = ((draws.at(at) >> 11) as f64 + 0.5) / (1u64 << 53) as f64;
-        Normal::new(0.0, 1.0).unwrap().inverse_cdf(uniform)
+        Normal::new(0.0, 1.0).unwrap().inverse_cdf(draws.unit(at).max(f64::EPSILON))
     }
 
     /// Traces whose true mean is 0 and varies by 1; the chains of a run vary by `chance`. The share of intervals that hold 0.

@@ -4,11 +4,15 @@ use quell_recording::{Cpu, Recording, Trace};
 use quell_sim::{Draws, Node};
 
 use super::NodeNoise;
+use crate::Warning;
 use crate::stats::{mean, normal_quantile, student_t, variance};
 
 /// Number of parts of a recording whose lost times show how much two recordings of equal noise would differ (batch means: Schmeiser,
 /// "Batch Size Effects in the Analysis of Simulation Output", Operations Research 30, 1982).
 const BATCHES: u64 = 10;
+
+/// Number of recordings from which on their spread gives an interval as wide as Student's, see [`drawn`].
+const ENOUGH: usize = 4;
 
 /// Where noise was recorded, and how evenly. It stays with what is left of the noise after sources or CPUs were taken away, so that all that is made of
 /// some recordings is drawn alike.
@@ -47,6 +51,8 @@ impl Origin {
 /// Several recordings of the same CPUs of a host.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Repeats {
+    /// The host's name, which is untrusted text.
+    host: String,
     /// Their indices among a job's nodes.
     recordings: Vec<usize>,
     /// The share of their variance that does not come from the limited length of each.
@@ -72,10 +78,18 @@ impl Repeats {
     fn new(group: &[(usize, &Origin)]) -> Self {
         let lost: Vec<&[f64]> = group.iter().map(|(_, origin)| origin.lost.as_slice()).collect();
         Self {
+            host: group[0].1.host.clone(),
             recordings: group.iter().map(|one| one.0).collect(),
             share: share_between(&lost),
             drawn: drawn(group.len() as u64),
         }
+    }
+
+    /// That they are too few to know how much the node's noise varies, if it varies more than their own errors.
+    fn warning(&self) -> Option<Warning> {
+        let recordings = self.recordings.len();
+        let few = recordings < ENOUGH && self.share > 0.5;
+        few.then(|| Warning::FewRecordings { host: self.host.clone(), recordings: recordings as u64 })
     }
 
     /// For each recording the one that takes its place.
@@ -85,8 +99,7 @@ impl Repeats {
     /// Population Sampling", 1985), widened as Student's t is against the normal distribution.
     pub(super) fn draw(&self, draws: &Draws) -> impl Iterator<Item = (usize, usize)> {
         let count = self.recordings.len() as u64;
-        let uniform = (draws.at(0) >> 11) as f64 / (1u64 << 53) as f64;
-        let again = uniform < self.share;
+        let again = draws.unit(0) < self.share;
         let draws = *draws;
         let of = move |(place, &recording): (u64, &usize)| {
             let chosen = draws.below(1 + place % self.drawn, count) as usize;
@@ -94,6 +107,11 @@ impl Repeats {
         };
         (0..).zip(&self.recordings).map(of)
     }
+}
+
+/// That there are too few recordings of nodes.
+pub(crate) fn few_recordings(nodes: &[NodeNoise]) -> impl Iterator<Item = Warning> {
+    Repeats::find(nodes).into_iter().filter_map(|repeats| repeats.warning())
 }
 
 /// The share of each part of the time in which all CPUs were observed that was lost to noise, in CPUs.
@@ -191,6 +209,19 @@ mod tests {
     #[test]
     fn fewer_are_drawn_than_there_are() {
         assert_eq!([2, 3, 4, 6, 16].map(drawn), [1, 1, 1, 3, 13]);
+    }
+
+    #[test]
+    fn fewer_than_four_recordings_that_differ_are_reported() {
+        let [calm, busy] = [1u64, 9].map(|length| node(Some("a"), 0, &[length; 100]));
+        let warning = |nodes: &[&NodeNoise]| {
+            let nodes: Vec<NodeNoise> = nodes.iter().map(|&node| node.clone()).collect();
+            Repeats::find(&nodes)[0].warning()
+        };
+        let few = Warning::FewRecordings { host: "a".into(), recordings: 3 };
+        assert_eq!(warning(&[&calm, &busy, &busy]), Some(few));
+        assert_eq!(warning(&[&calm, &calm, &calm]), None);
+        assert_eq!(warning(&[&calm, &busy, &calm, &busy]), None);
     }
 
     #[test]

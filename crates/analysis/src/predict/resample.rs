@@ -329,8 +329,7 @@ mod tests {
     fn what_is_left_of_a_trace_is_resampled_as_the_trace() {
         let ns = Nanos::from_nanos;
         let draws = Draws::new(5, &[]);
-        let exponential =
-            |at: u64| (-((draws.at(at) >> 11) as f64 + 0.5).ln() + 53f64 * 2f64.ln()) * 40_000.0;
+        let exponential = |at: u64| -(1.0 - draws.unit(at)).ln() * 40_000.0;
         let detour = |at: u64| Detour {
             start: ns(1_000_000 * at + draws.below(at, 9) * 1_000),
             duration: ns(2 * exponential(at) as u64 + 2_000),

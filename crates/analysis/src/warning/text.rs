@@ -49,6 +49,11 @@ impl Display for Warning {
                 Nanos::from_nanos(*span_ns),
                 Nanos::from_nanos(*quantum_ns)
             ),
+            Self::FewRecordings { host, recordings } => write!(
+                f,
+                "the {recordings} recordings of the same CPUs of {host} differ, and fewer than four give confidence intervals \
+                 that are too narrow; record it more often"
+            ),
             Self::NotResampled => f.write_str(
                 "this is too large to resample, so there are no confidence intervals; give fewer ranks or phases",
             ),

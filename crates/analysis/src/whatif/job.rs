@@ -11,7 +11,8 @@ use super::attributed_noise::AttributedNoise;
 use super::culprits::ClockSources;
 use crate::Warning;
 use crate::predict::{
-    self, JobNoise, NodeNoise, Options, PredictError, Redraw, Sample, Support, culprits_of_messages, stream,
+    self, JobNoise, NodeNoise, Options, PredictError, Redraw, Sample, Support, culprits_of_messages,
+    few_recordings, stream,
 };
 
 /// A job whose cost is requested.
@@ -181,7 +182,7 @@ impl Application<'_> {
         Ok(Ran {
             costs: vec![cost],
             samples: vec![sample],
-            warnings: nodes.iter().flat_map(NodeNoise::warnings).collect(),
+            warnings: nodes.iter().flat_map(NodeNoise::warnings).chain(few_recordings(nodes)).collect(),
         })
     }
 

@@ -18,7 +18,8 @@ use quell_request::network::NetArgs;
     mut_arg("output", |arg| arg.short('o'))
 )]
 pub struct Advise {
-    /// Recordings. Several are assigned to the nodes of one machine in turn. A folder of recordings is analysed as many nodes.
+    /// Recordings. Several are assigned to the nodes of one machine in turn; those of the same CPUs of a host are samples of one node. A folder
+    /// of recordings of different nodes is analysed as many nodes.
     #[arg(value_name = "R.quell|DIR", required_unless_present_any = ["noise", "sweep"])]
     pub recordings: Vec<PathBuf>,
     /// A synthetic noise model in TOML, instead of or in addition to recordings; its components are its sources.
@@ -42,13 +43,14 @@ pub struct Advise {
     #[arg(long, value_name = "LIST")]
     pub cpus: Option<CpuList>,
     /// Numbers of CPUs of each node to leave to the system, as a list (`0,1,2`) or a range (`0..8`): what they cost, what they save, and which
-    /// is best. A folder is then that many recordings of one machine's nodes.
-    #[arg(long, value_name = "LIST", default_value = "1", conflicts_with = "goal")]
-    pub leave: CountList,
+    /// is best; 1 if not given. A folder is then that many recordings of one machine's nodes.
+    #[arg(long, value_name = "LIST", conflicts_with = "goal")]
+    pub leave: Option<CountList>,
     /// Ranks on each node; as many as it has CPUs if not given. Fewer, as where each drives a GPU, leave CPUs free at no cost.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), conflicts_with = "goal")]
     pub ranks_per_node: Option<u64>,
-    /// Write the binding of ranks that --leave finds best on this node into this folder, for each launcher.
+    /// Write the binding of ranks to the CPUs that the advice leaves to the job into this folder, for each launcher: by the recommended mitigations,
+    /// or else by what --leave finds best.
     #[arg(long, value_name = "DIR", conflicts_with = "goal")]
     pub binding: Option<PathBuf>,
     /// Number of threads; all cores if not given. The result does not depend on it.

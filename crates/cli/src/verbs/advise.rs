@@ -11,7 +11,7 @@ use quell_analysis::predict::Options;
 use quell_analysis::whatif::{Application, AttributedNoise, Job};
 use quell_page::{Page, Part};
 use quell_request::predict;
-use quell_request::show::recordings_in;
+use quell_request::show::{are_of_one_node, recordings_in};
 use quell_request::simulate::program;
 
 use crate::args::Advise;
@@ -43,11 +43,14 @@ pub fn run(args: &Advise, printer: Printer) -> anyhow::Result<Outcome> {
         return Ok(Outcome::Done);
     }
     threads::share(args.threads);
-    let leave = Leaving { counts: args.leave.0.clone(), ranks_per_node: args.ranks_per_node };
+    let default = Leaving::default();
+    let counts = args.leave.as_ref().map_or(default.counts, |list| list.0.clone());
+    let leave = Leaving { counts, ranks_per_node: args.ranks_per_node };
     let mut recordings = args.recordings.clone();
     if let [folder] = args.recordings.as_slice() {
         let paths = recordings_in(folder)?;
-        if !paths.is_empty() && leave == Leaving::default() && args.binding.is_none() {
+        let of_one_job = args.leave.is_some() || args.ranks_per_node.is_some() || args.binding.is_some();
+        if !paths.is_empty() && !of_one_job && !are_of_one_node(&paths) {
             return advise_fleet(args, folder, &paths, printer);
         }
         if !paths.is_empty() {

@@ -278,3 +278,30 @@ fn cpus_are_left_to_the_system_where_that_pays() {
     }
     assert_snapshot!("left_to_the_system", printed);
 }
+
+/// A folder of one node's recordings is as if they were given one by one.
+#[test]
+fn recordings_of_one_node_in_a_folder_are_not_many_nodes() {
+    let dir = tempfile::tempdir().unwrap();
+    let runs = dir.path().join("runs");
+    fs_err::create_dir(&runs).unwrap();
+    node(&runs, "a.quell", &MODELS.iter().collect::<Vec<_>>());
+    node(&runs, "b.quell", &[&MODELS[0]]);
+    let set_host = |recording: &str, host: &str| {
+        let path = runs.join(recording).join("manifest.json");
+        let mut manifest: Value = serde_json::from_slice(&fs_err::read(&path).unwrap()).unwrap();
+        manifest["host"] = host.into();
+        fs_err::write(path, manifest.to_string()).unwrap();
+    };
+    let ask =
+        |names: &[&str]| json(dir.path(), &[&["advise"][..], names, &["--ranks", "64", "--json"]].concat());
+    set_host("a.quell", "n1");
+    set_host("b.quell", "n1");
+    let together = ask(&["runs"]);
+    assert_eq!(together, ask(&["runs/a.quell", "runs/b.quell"]));
+    let warnings = together["warnings"].as_array().unwrap();
+    let few = warnings.iter().find(|one| one["code"] == "few-recordings").unwrap();
+    assert_eq!((&few["host"], &few["recordings"]), (&"n1".into(), &2.into()));
+    set_host("b.quell", "n2");
+    assert_eq!(ask(&["runs"])["schema"], "quell.fleet/2");
+}

@@ -11,7 +11,7 @@ use quell_analysis::fleet::hosts::{Hosts, OneHost, hosts, one_host, one_of_many}
 use quell_analysis::fleet::{FEWEST_NODES, FleetJob, NodeSummary, Unread, fleet};
 use quell_analysis::overview::{Overview, overview};
 use quell_analysis::{Progress, Stopped};
-use quell_recording::Recording;
+use quell_recording::{Manifest, Recording};
 use rayon::prelude::*;
 
 pub use args::{By, ShowArgs};
@@ -142,6 +142,22 @@ pub fn recordings_in(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     }
     found.sort();
     Ok(found)
+}
+
+/// Whether several recordings are of the same CPUs of one host, under one kernel, as far as their manifests say. Very many count as those of many
+/// nodes, of which only one at a time is in memory.
+pub fn are_of_one_node(recordings: &[PathBuf]) -> bool {
+    let node = |path: &PathBuf| {
+        let manifest = Manifest::read(path).ok()?;
+        let cpus: Vec<_> = manifest.cpus.iter().map(|facts| facts.cpu).collect();
+        Some((manifest.host?, manifest.kernel, manifest.processor, cpus))
+    };
+    let [first, others @ ..] = recordings else { return false };
+    if recordings.len() > MANY {
+        return false;
+    }
+    let first = node(first);
+    first.is_some() && !others.is_empty() && others.iter().all(|other| node(other) == first)
 }
 
 /// The first run in the folder of a benchmark with several runs.

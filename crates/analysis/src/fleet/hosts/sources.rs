@@ -93,15 +93,9 @@ pub(super) fn plain(recording: &Recording) -> Vec<SourceRow> {
 }
 
 fn empty(source: &Source, own: bool) -> SourceRow {
-    let class = match source.kind() {
-        _ if own => Class::Own,
-        SourceKind::Task => Class::Type2,
-        SourceKind::Steal => Class::Hypervisor,
-        _ => Class::Interrupt,
-    };
     SourceRow {
         source: source.to_string(),
-        class,
+        class: Class::from_source(source, own),
         own,
         pid: None,
         count: 0,
