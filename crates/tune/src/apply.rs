@@ -7,7 +7,7 @@ use super::groups;
 use super::journal::{
     Begin, Dependents, Group, Intent, Journal, KeeperRecord, Moment, Planned, Record, Transaction, VERSION,
 };
-use super::keeper::{self, KeeperError, Until};
+use super::keeper::{self, Holds, KeeperError, Until};
 use super::moment::{boot_id, now};
 use super::place::{self, Place, PlaceError};
 use super::plan::{Plan, Write};
@@ -23,6 +23,8 @@ pub struct Applying<'a> {
     pub until: Option<Until>,
     /// Keepers of an earlier transaction, which revert this one with it.
     pub keepers: Vec<KeeperRecord>,
+    /// What new keepers hold for earlier transactions, whose own are gone.
+    pub holds: Holds,
     /// Called before each write; if it returns true, everything is reverted.
     pub stopped: &'a dyn Fn() -> bool,
 }
@@ -465,7 +467,8 @@ impl Run<'_> {
         id: &str,
     ) -> Result<(), String> {
         let failed = |error: KeeperError| error.to_string();
-        let holds = held.iter().map(|(_, what, write)| (*what, write.new.clone())).collect();
+        let holds = held.iter().map(|(_, what, write)| (*what, write.new.clone()));
+        let holds = holds.chain(applying.holds.iter().cloned()).collect();
         let mut request = keeper::Request {
             root: self.root.path("/"),
             id: id.to_owned(),

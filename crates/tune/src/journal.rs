@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use self::lines::Journal;
+use super::moment::ticks;
 use super::place::Place;
 use super::plan::Write;
 use super::root::Root;
@@ -173,13 +174,17 @@ pub struct Intent {
     /// For the default of new interrupts: those that exist already, and do not take it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub irqs: Vec<u32>,
+    /// For a thread: the time, in clock ticks after boot, as the kernel counts when threads start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ticks: Option<u64>,
 }
 
 impl Intent {
     /// The intent of a write, as the machine is before it.
     pub fn new(root: &Root, n: usize, write: Write, place: Place, original: String, group: Group) -> Self {
         let (device, irqs) = (place.device(root), place.irqs_without(root));
-        Self { n, write, place, device, original, group, irqs }
+        let ticks = matches!(place, Place::Thread { .. }).then(|| ticks(root)).flatten();
+        Self { n, write, place, device, original, group, irqs, ticks }
     }
 }
 
@@ -366,6 +371,11 @@ impl Transaction {
     pub fn rebooted(&self, boot: &str) -> bool {
         let then = self.begin.as_ref().map_or("", |begin| begin.boot_id.as_str());
         !boot.is_empty() && !then.is_empty() && boot != then
+    }
+
+    /// Whether a refusal without a value means that the place was seen unchanged. Before version 4 it may not have been readable.
+    pub fn refusals_were_looked_at(&self) -> bool {
+        self.begin.as_ref().is_some_and(|begin| begin.version >= 4)
     }
 
     /// Whether it has an open write that survives a reboot.

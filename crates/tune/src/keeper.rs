@@ -43,6 +43,9 @@ pub struct Until {
     pub process: Option<(u32, u64)>,
 }
 
+/// What a keeper holds, each at its value.
+pub type Holds = Vec<(Held, String)>;
+
 /// The request that a keeper receives.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Request {
@@ -50,8 +53,8 @@ pub struct Request {
     pub root: PathBuf,
     /// The transaction.
     pub id: String,
-    /// What to hold, each at its value.
-    pub holds: Vec<(Held, String)>,
+    /// What to hold.
+    pub holds: Holds,
     /// When to revert.
     pub until: Option<Until>,
     /// The keeper from which it takes over, if that one is killed.

@@ -2,17 +2,21 @@
 //! someone else wrote since then is left alone.
 
 mod dependents;
+mod order;
 mod result;
 mod run;
+mod threads;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
+use self::order::stood_on;
 pub use self::result::{Damage, How, Returned, Reverted};
 use self::run::Run;
 pub(super) use self::run::is_gone;
+use self::threads::threads_of_others;
 use super::fault;
-use super::journal::{Entry, Journal, KeeperRecord, Record, Transaction};
+use super::journal::{Journal, KeeperRecord, Record, Transaction};
 use super::keeper_process;
 use super::moment::{boot_id, now};
 use super::root::Root;
@@ -42,7 +46,7 @@ pub fn revert(root: &Root, id: Option<&str>, foreign: Foreign, by: &str) -> Resu
         if !ids.iter().any(|one| one == id) {
             return Err(RevertError::Unknown(id.to_owned()));
         }
-        refuse_below(&store, &ids, id)?;
+        refuse_below(root, &store, &ids, id)?;
         ids.retain(|one| one == id);
     }
     each(root, &store, &ids, foreign, by)
@@ -62,8 +66,11 @@ pub fn revert_together(root: &Root, ids: &[String], by: &str) -> Result<Reverted
     let (mine, others): (Vec<String>, Vec<String>) = open.into_iter().partition(|id| ids.contains(id));
     let (mut all, mut waits, mut keepers) = (Reverted::default(), None, Keepers::read(&store)?);
     for id in &mine {
-        match refuse_below(&store, &others, id) {
-            Ok(()) => all.extend(revert_next(root, &store, &mut keepers, id, Foreign::Keep, by)?),
+        match refuse_below(root, &store, &others, id) {
+            Ok(()) => {
+                let next = revert_next(root, &store, (&mut keepers, &all), id, Foreign::Keep, by)?;
+                all.extend(next);
+            }
             Err(error @ RevertError::Below { .. }) => waits = Some(error),
             Err(error) => return Err(error),
         }
@@ -80,7 +87,8 @@ fn each(
 ) -> Result<Reverted, RevertError> {
     let (mut all, mut keepers) = (Reverted::default(), Keepers::read(store)?);
     for id in newest_first {
-        all.extend(revert_next(root, store, &mut keepers, id, foreign, by)?);
+        let next = revert_next(root, store, (&mut keepers, &all), id, foreign, by)?;
+        all.extend(next);
     }
     Ok(all)
 }
@@ -119,38 +127,25 @@ pub enum RevertError {
     /// There is no such transaction.
     #[error("transaction {0} is not open: `quell tune status` lists those that are")]
     Unknown(String),
-    /// A later one wrote the same places.
+    /// What a later one wrote stands on what this one wrote.
     #[error(
-        "transaction {above} came later and wrote {place} too: revert it first, or all with `quell tune revert`"
+        "transaction {above} came later and wrote {place}, which needs what this one wrote: revert it first, or all with `quell tune revert`"
     )]
     Below {
         /// The later transaction.
         above: String,
-        /// A place that both wrote.
+        /// A place that it wrote.
         place: String,
     },
 }
 
 /// Refuses to revert out of order: the values of the later transaction would look as if someone else had written them.
-fn refuse_below(store: &Store, newest_first: &[String], id: &str) -> Result<(), RevertError> {
-    let places = |id: &str| -> Result<BTreeSet<String>, StoreError> {
-        let transaction = Transaction::read(id, &store.read(id)?);
-        let of = |entry: &Entry| {
-            let group: Vec<String> = entry.intent.group.keys().cloned().collect();
-            group.into_iter().chain([entry.intent.place.to_string()])
-        };
-        // What is reverted already stands on nothing.
-        let open = transaction.entries.iter().filter(|entry| entry.closed.is_none()).flat_map(of);
-        let before = transaction.before.keys().filter(|_| !transaction.restored).cloned();
-        Ok(open.chain(before).collect())
-    };
-    let mine = places(id)?;
-    for above in newest_first.iter().take_while(|one| one.as_str() > id) {
-        if let Some(place) = places(above)?.intersection(&mine).next() {
-            return Err(RevertError::Below { above: above.clone(), place: place.clone() });
-        }
+fn refuse_below(root: &Root, store: &Store, others: &[String], id: &str) -> Result<(), RevertError> {
+    let transaction = Transaction::read(id, &store.read(id)?);
+    match stood_on(root, store, (others, &Reverted::default()), &transaction)?.into_values().next() {
+        Some((above, place)) => Err(RevertError::Below { above, place }),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 /// Reverts one transaction as soon as no other quell holds the lock.
@@ -182,14 +177,14 @@ pub(super) fn revert_one(
     foreign: Foreign,
     by: &str,
 ) -> Result<Reverted, StoreError> {
-    revert_next(root, store, &mut Keepers::read(store)?, id, foreign, by)
+    revert_next(root, store, (&mut Keepers::read(store)?, &Reverted::default()), id, foreign, by)
 }
 
-/// As [`revert_one`], for one of several.
+/// As [`revert_one`], for one of several. `visited` are those before.
 fn revert_next(
     root: &Root,
     store: &Store,
-    keepers: &mut Keepers,
+    (keepers, visited): (&mut Keepers, &Reverted),
     id: &str,
     foreign: Foreign,
     by: &str,
@@ -217,9 +212,24 @@ fn revert_next(
     // After a reboot only what is on disk has to be reverted: settings in memory are gone.
     let rebooted = transaction.rebooted(&boot_id(root));
     let needed = keepers.needed_without(&transaction);
-    let (closed, began) = Default::default();
+    let stood_on = stood_on(root, store, (&store.ids()?, visited), &transaction)?.into_keys().collect();
+    let threads_of_others = threads_of_others(store, &transaction)?;
+    let (closed, began, restored_threads) = Default::default();
     let transaction = &transaction;
-    let mut run = Run { root, journal, foreign, rebooted, transaction, needed, reverted, closed, began };
+    let mut run = Run {
+        root,
+        journal,
+        foreign,
+        rebooted,
+        transaction,
+        needed,
+        stood_on,
+        reverted,
+        closed,
+        began,
+        threads_of_others,
+        restored_threads,
+    };
     run.all();
     let (mut journal, mut reverted) = (run.journal, run.reverted);
     let open = reverted.places.iter().any(|one| !matches!(one.how, How::Closed(_)));

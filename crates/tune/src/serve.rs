@@ -257,8 +257,17 @@ impl<'a> Served<'a> {
             self.keepers.clear();
         }
         let until = self.keepers.is_empty().then(|| self.until.clone());
-        let applying =
-            Applying { program: self.program.clone(), until, keepers: self.keepers.clone(), stopped };
+        // What the user has reverted stays so.
+        let open: BTreeSet<Place> = self.open()?.into_iter().flat_map(|(_, places)| places).collect();
+        let held = |(place, ours): (&Place, &Ours)| match place {
+            Place::Held { what } if until.is_some() && open.contains(place) => {
+                Some((*what, ours.wanted.clone()))
+            }
+            _ => None,
+        };
+        let holds = self.ours.iter().filter_map(held).collect();
+        let (program, keepers) = (self.program.clone(), self.keepers.clone());
+        let applying = Applying { program, until, keepers, holds, stopped };
         let applied = apply(self.root, due, &applying);
         for write in &due.writes {
             let is_over = match &applied {

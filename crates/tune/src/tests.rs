@@ -98,8 +98,13 @@ pub(super) fn unlocked<T, E>(
 }
 
 fn run(root: &Root, plan: &Plan) -> Result<Applied, ApplyError> {
-    let applying =
-        Applying { program: "/nonexistent".into(), until: None, keepers: Vec::new(), stopped: &|| false };
+    let applying = Applying {
+        program: "/nonexistent".into(),
+        until: None,
+        keepers: Vec::new(),
+        holds: Vec::new(),
+        stopped: &|| false,
+    };
     unlocked(|| apply(root, plan, &applying), |e| matches!(e, ApplyError::Store(StoreError::Locked(_))))
 }
 
@@ -283,18 +288,20 @@ fn a_damaged_line_is_reported_and_the_rest_given_back() {
     assert!(status(&root).unwrap().0.is_empty());
 }
 
-/// A journal that an earlier quell wrote, without seal and chain.
+/// A journal as version 1 was, without seal and chain.
+fn as_version_1(journal: &[u8]) -> String {
+    let line = |line: &str| line.split(",\"line\":").next().unwrap().to_owned() + "}\n";
+    let old: String = std::str::from_utf8(journal).unwrap().lines().skip(1).map(line).collect();
+    old.replace(&format!("\"version\":{}", crate::journal::VERSION), "\"version\":1")
+}
+
 #[test]
 fn a_journal_of_version_1_is_read_and_ended() {
     let (_folder, root, plan) = two();
     let before = image(&root, &[A, B]);
     let id = run(&root, &plan).unwrap().id.unwrap();
     let store = Store::open(&root).unwrap();
-    let text = String::from_utf8(store.read(&id).unwrap()).unwrap();
-    let line = |line: &str| line.split(",\"line\":").next().unwrap().to_owned() + "}\n";
-    let old: String = text.lines().skip(1).map(line).collect();
-    let version = format!("\"version\":{}", crate::journal::VERSION);
-    let old = old.replace(&version, "\"version\":1");
+    let old = as_version_1(&store.read(&id).unwrap());
     fs::write(store.path_of(&id), &old).unwrap();
     assert!(back(&root).is_whole());
     assert_eq!(image(&root, &[A, B]), before);
@@ -391,7 +398,13 @@ fn a_place_that_goes_while_a_plan_is_applied_does_not_end_it() {
     plan.writes[1].may_fail = true;
     plan.writes.push(write(C, "1\n", "2"));
     let stopped = || fs::remove_dir_all(root.path("/sys/kernel/mm")).is_err_and(|_| false);
-    let applying = Applying { program: "/none".into(), until: None, keepers: Vec::new(), stopped: &stopped };
+    let applying = Applying {
+        program: "/none".into(),
+        until: None,
+        keepers: Vec::new(),
+        holds: Vec::new(),
+        stopped: &stopped,
+    };
     let locked = |e: &ApplyError| matches!(e, ApplyError::Store(StoreError::Locked(_)));
     let applied = unlocked(|| apply(&root, &plan, &applying), locked).unwrap();
     let of = |path: &str| format!("test:{path}");
@@ -422,7 +435,13 @@ fn what_fails_half_way_is_taken_back() {
     let error = apply(
         &root,
         &plan,
-        &Applying { program: "/none".into(), until: None, keepers: Vec::new(), stopped: &stopped },
+        &Applying {
+            program: "/none".into(),
+            until: None,
+            keepers: Vec::new(),
+            holds: Vec::new(),
+            stopped: &stopped,
+        },
     )
     .unwrap_err();
     assert!(matches!(error, ApplyError::Failed { .. }), "{error}");

@@ -9,7 +9,7 @@ use super::catalogue::Held;
 use super::journal::{Entry, Transaction};
 use super::keeper_process;
 use super::moment::boot_id;
-use super::place::{Place, PlaceError};
+use super::place::{Place, PlaceError, cpuset};
 use super::plan::Plan;
 use super::plan::diff::shown;
 use super::root::Root;
@@ -29,7 +29,7 @@ pub enum SettingState {
     Unavailable,
     /// It cannot be read.
     Unknown,
-    /// It has its value from before quell, although it was not reverted.
+    /// It is no longer in force, although it was not reverted: it has its value from before quell, or what kept it is gone.
     Drifted,
     /// Someone else changed it.
     Foreign,
@@ -93,8 +93,12 @@ pub fn verify(root: &Root) -> Result<Vec<Verified>, StoreError> {
         let rebooted = transaction.rebooted(&now_boot);
         let keeper = !rebooted && transaction.keepers.iter().any(keeper_process::lives);
         for entry in transaction.entries.iter().filter(|entry| entry.closed.is_none()) {
-            if !above.insert(entry.intent.place.clone()) {
+            if above.contains(&entry.intent.place) {
                 continue;
+            }
+            // What the kernel refused leaves the earlier one in force.
+            if !entry.is_untouched() {
+                above.insert(entry.intent.place.clone());
             }
             all.push(entry_stands(root, &id, entry, rebooted, keeper));
         }
@@ -126,7 +130,7 @@ fn entry_stands(root: &Root, id: &str, entry: &Entry, rebooted: bool, keeper: bo
     let intent = &entry.intent;
     let ours = entry.readback.as_ref().unwrap_or(&intent.write.new);
     let (standing, now, why) = match (&intent.place, &entry.refused) {
-        (_, Some((why, immovable))) => {
+        (_, Some((why, immovable))) if is_refused(root, entry) => {
             let standing = if *immovable { SettingState::Immovable } else { SettingState::Unavailable };
             (standing, intent.place.read(root).ok(), Some(why.clone()))
         }
@@ -161,6 +165,14 @@ fn entry_stands(root: &Root, id: &str, entry: &Entry, rebooted: bool, keeper: bo
     }
 }
 
+/// Whether what the kernel refused is still as it was. A service may have written it later.
+fn is_refused(root: &Root, entry: &Entry) -> bool {
+    let Entry { intent, readback, .. } = entry;
+    let differs = |text: &String| !intent.place.same(text, &intent.write.new);
+    readback.as_ref().is_none_or(differs)
+        || intent.place.read(root).is_ok_and(|now| intent.place.same(&now, &intent.original))
+}
+
 type Stands = (SettingState, Option<String>, Option<String>);
 
 /// Checks a held value. Another process may hold it lower; none can hold it higher.
@@ -171,6 +183,7 @@ fn held_stands(root: &Root, what: Held, want: &str) -> Stands {
         Ok(_) if what == Held::TimestampSocket => (SettingState::Ok, None, Some("its keeper runs".into())),
         Ok(now) => match (number(&now), number(want)) {
             (Some(has), Some(want)) if has > want => (SettingState::Foreign, Some(now), None),
+            (None, _) => (SettingState::Drifted, Some(now), Some("no process holds it".into())),
             _ => (SettingState::Ok, Some(now), None),
         },
         Err(_) => (SettingState::Ok, None, Some("its keeper runs".into())),
@@ -186,6 +199,11 @@ fn stands(root: &Root, place: &Place, original: &str, ours: &str, staged: bool, 
                 false => place.pending(root),
             };
             (if pending.is_some() { SettingState::Pending } else { SettingState::Ok }, Some(now), pending)
+        }
+        Ok(now) if matches!(place, Place::Cpuset { .. }) && cpuset::is_invalid(&now) => {
+            let why =
+                "the kernel has suspended the partition: its CPUs are offline, or another group has them";
+            (SettingState::Drifted, Some(now), Some(why.into()))
         }
         Ok(now) if place.is_changed_by_kernel(&now, ours) => {
             (SettingState::Ok, Some(now), Some("the kernel has adapted it".into()))

@@ -277,6 +277,11 @@ fn guard_rails() {
     refused(&|node| process(node, 703, "slurmstepd", 0, "slurmstepd: [7.0]\0"), "users", &["--allow-users"]);
     insta::assert_snapshot!("guard_rails", printed);
     let node = Node::new(fake_machine::large);
+    node.plan(&["vm-stat-interval"]);
+    process(&node, 704, "slurmstepd", 0, "/usr/sbin/slurmstepd\0infinity\0");
+    let printed = node.output(&["apply", "plan", "--yes"]);
+    assert!(printed.starts_with("exit 0"), "no job runs: {printed}");
+    let node = Node::new(fake_machine::large);
     node.plan(&["softlockup-off"]);
     insta::assert_snapshot!("too_risky", node.output(&["apply", "plan", "--yes"]));
     let printed = node.output(&["apply", "plan", "--yes", "--max-risk", "medium"]);

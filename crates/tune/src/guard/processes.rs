@@ -98,10 +98,7 @@ pub fn owner(root: &Root, processes: &[Process]) -> Option<String> {
 
 /// Other users' work, if there is any.
 pub fn others_work(root: &Root, processes: &[Process]) -> Option<String> {
-    if let Some(step) = processes
-        .iter()
-        .find(|one| one.comm == "slurmstepd" || one.names.iter().any(|name| name == "slurmstepd:"))
-    {
+    if let Some(step) = processes.iter().find(|one| is_job_step(one)) {
         return Some(format!("a job step of Slurm's (process {})", step.pid));
     }
     if let Some(job) = slurm_job(root) {
@@ -141,6 +138,12 @@ fn subordinate(root: &Root) -> Vec<(u32, u32)> {
         Some((words.next()?.parse().ok()?, words.next()?.parse().ok()?))
     };
     text.lines().filter_map(range).collect()
+}
+
+/// Whether it is a step of a Slurm job. With cgroups of version 2, slurmd also keeps a `slurmstepd infinity`, whether or not a job runs.
+fn is_job_step(one: &Process) -> bool {
+    let is_stepd = one.comm == "slurmstepd" || one.names.iter().any(|name| name.starts_with("slurmstepd:"));
+    is_stepd && one.names.get(1).is_none_or(|argument| argument != "infinity")
 }
 
 /// The user who runs quell, also behind sudo.

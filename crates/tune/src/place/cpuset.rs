@@ -135,6 +135,11 @@ pub fn wanted(
     Ok(parts.to_string())
 }
 
+/// Whether the kernel has suspended a partition: its CPUs are offline, or another group has them.
+pub fn is_invalid(now: &str) -> bool {
+    Parts::parse(now).is_ok_and(|parts| parts.partition.as_deref() == Some(INVALID))
+}
+
 /// Whether a value is another one less some CPUs or memory. Without any of its CPUs a partition is invalid until they return.
 pub(super) fn has_lost(now: &str, before: &str) -> bool {
     let (Ok(now), Ok(before)) = (Parts::parse(now), Parts::parse(before)) else { return false };

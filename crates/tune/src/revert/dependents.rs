@@ -32,12 +32,17 @@ impl Run<'_> {
         let targets: Dependents = noted
             .filter_map(|(path, noted)| {
                 let value = self.target(path, noted)?;
+                // The setting that changes it along is reverted all the same.
+                let stays = || groups::value(self.root, &Place::File { path: path.clone() });
+                let value = if self.stood_on.contains(path) { stays()? } else { value };
                 Some((path.clone(), Noted { value, device: noted.device.clone() }))
             })
             .collect();
+        let mut lasting = targets.clone();
+        lasting.retain(|path, _| !self.stood_on.contains(path));
         // A keeper tries again and again, for which the journal must not grow.
-        if !targets.is_empty() && transaction.targets.as_ref() != Some(&targets) {
-            self.log(&Record::Dependents { at: Moment::Target, files: targets.clone() });
+        if !lasting.is_empty() && transaction.targets.as_ref() != Some(&lasting) {
+            self.log(&Record::Dependents { at: Moment::Target, files: lasting });
         }
         targets
     }
@@ -106,6 +111,17 @@ impl Run<'_> {
         Restored { paths, failed }
     }
 
+    /// The dependents on which later transactions stand: they are restored after those.
+    fn waiting(&self, targets: &Dependents) -> Vec<Returned> {
+        let is_entry = |path: &str| self.reverted.places.iter().any(|one| one.place == path);
+        let waits = targets.keys().filter(|path| self.stood_on.contains(*path) && !is_entry(path));
+        let of = |path: &String| {
+            let mitigation = self.owners(path).next().map(|entry| entry.intent.write.mitigation.clone());
+            Returned { place: path.clone(), mitigation: mitigation.unwrap_or_default(), how: How::Waits }
+        };
+        waits.map(of).collect()
+    }
+
     pub(super) fn close_dependents(&mut self, targets: &Dependents, restored: Restored) {
         let is_whole = restored.failed.is_empty() || self.foreign == Foreign::Forget;
         let failed = restored.failed.into_iter().map(|(path, trouble)| {
@@ -115,7 +131,8 @@ impl Run<'_> {
             };
             (path, how)
         });
-        let restored = restored.paths.into_iter().map(|path| (path, How::Closed(Outcome::Restored)));
+        let restored = restored.paths.into_iter().filter(|path| !self.stood_on.contains(path));
+        let restored = restored.map(|path| (path, How::Closed(Outcome::Restored)));
         let places: Vec<Returned> = restored
             .chain(failed)
             .map(|(path, how)| {
@@ -124,6 +141,9 @@ impl Run<'_> {
             })
             .collect();
         self.reverted.places.extend(places);
+        let waiting = self.waiting(targets);
+        let is_whole = is_whole && !targets.keys().any(|path| self.stood_on.contains(path));
+        self.reverted.places.extend(waiting);
         if is_whole && !targets.is_empty() && !targets.keys().any(|path| self.waits(path)) {
             self.log(&Record::Dependents { at: Moment::Restored, files: Dependents::new() });
         }

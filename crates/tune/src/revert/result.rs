@@ -20,6 +20,8 @@ pub enum How {
     Closed(Outcome),
     /// Someone else changed it to this value.
     Foreign(String),
+    /// A later transaction that wrote it is not reverted.
+    Waits,
     /// It has the nearest value that the kernel accepts instead of the original.
     Nearest {
         /// The original.

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{Foreign, How, Returned, Reverted};
+use crate::catalogue::Property;
 use crate::fault;
 use crate::groups;
 use crate::journal::{Entry, Group, Intent, Journal, KeeperRecord, Outcome, Record, Transaction};
@@ -13,6 +14,9 @@ use crate::root::Root;
 /// Why a setting is still held.
 const NEEDED: &str = "its keeper is needed by a later transaction: revert that first";
 
+/// A property of a thread, which may have another name by now.
+pub(super) type Thread = (u32, u64, Property);
+
 /// One transaction while it is reverted.
 pub(super) struct Run<'a> {
     pub root: &'a Root,
@@ -22,11 +26,17 @@ pub(super) struct Run<'a> {
     pub transaction: &'a Transaction,
     /// Its keepers that other open transactions name, too.
     pub needed: Vec<KeeperRecord>,
+    /// Its places on which later open transactions stand.
+    pub stood_on: BTreeSet<String>,
     pub reverted: Reverted,
     /// The numbers of the intents that this revert has closed.
     pub closed: BTreeSet<usize>,
     /// The numbers of those that it began to write.
     pub began: BTreeSet<usize>,
+    /// The threads with which other open transactions deal.
+    pub threads_of_others: BTreeSet<Thread>,
+    /// The numbers of those of threads that it has given their originals.
+    pub restored_threads: BTreeSet<usize>,
 }
 
 /// Whether a place that cannot be read has vanished, as with its device or thread.
@@ -95,6 +105,7 @@ impl Run<'_> {
             restored = restored.and(self.restore(&targets));
         }
         self.close_dependents(&targets, restored);
+        self.restore_later_threads();
         // Last, because until here a keeper would revert if this process were killed; the second first, because it would take over from the
         // first. After a reboot their pids belong to other processes. Where something is left to revert, they try again at their time.
         let (failed, needed) = (self.reverted.has_failed(), self.needed.clone());
@@ -139,6 +150,10 @@ impl Run<'_> {
                 None => return How::Closed(Outcome::Rebooted),
             }
         }
+        // What a later transaction left here, another program may have replaced by any value, also by this original.
+        if self.stood_on.contains(&place.to_string()) {
+            return How::Waits;
+        }
         // A crash between the intent and the write, or between a revert and its record, leaves the original in place.
         if place.same(&current, &original) {
             // A crash may have left a temporary file next to the drop-in, or threads as they were in a cpuset that is gone.
@@ -152,7 +167,7 @@ impl Run<'_> {
             }
             return How::Closed(Outcome::Already);
         }
-        if entry.is_untouched() {
+        if entry.is_untouched() && self.transaction.refusals_were_looked_at() {
             return How::Closed(Outcome::Already);
         }
         if !self.is_ours(entry, &current) {
@@ -281,6 +296,10 @@ impl Run<'_> {
             // A boot gives files that quell has not written values of its own.
             target.retain(|path, original| self.stranger(entries, path, original).is_none());
         }
+        if target.keys().any(|path| self.stood_on.contains(path)) {
+            entries.iter().for_each(|entry| self.close(entry, How::Waits));
+            return;
+        }
         let foreign = match self.foreign {
             Foreign::Overwrite => None,
             _ => target.iter().find_map(|(path, original)| self.stranger(entries, path, original)),
@@ -326,6 +345,9 @@ impl Run<'_> {
         if matches!(how, How::Closed(_)) {
             self.closed.insert(entry.intent.n);
         }
+        if how == How::Closed(Outcome::Restored) && matches!(entry.intent.place, Place::Thread { .. }) {
+            self.restored_threads.insert(entry.intent.n);
+        }
         if let (How::Closed(Outcome::Restored | Outcome::Already), Some(ours)) = (&how, &entry.readback) {
             let Intent { place, irqs, original, .. } = &entry.intent;
             place.give_default(self.root, irqs, ours, original);
@@ -335,7 +357,7 @@ impl Run<'_> {
             How::Nearest { nearest, .. } if entry.readback.as_ref() != Some(nearest) => {
                 Some(Record::Took { n: entry.intent.n, readback: nearest.clone(), group: Group::new() })
             }
-            How::Nearest { .. } | How::Foreign(_) | How::Failed(_) => None,
+            How::Nearest { .. } | How::Foreign(_) | How::Waits | How::Failed(_) => None,
         };
         if let Some(record) = record {
             self.log(&record);

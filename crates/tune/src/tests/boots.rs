@@ -59,6 +59,7 @@ fn limits(root: &Root, files: [&str; 3]) {
             original,
             group,
             irqs: Vec::new(),
+            ticks: None,
         }))
     };
     let done = |(n, write): (usize, &Write)| {

@@ -243,3 +243,17 @@ fn a_setting_is_reverted_after_those_that_depend_on_it() {
     assert!(back(&root).is_whole());
     assert_eq!(now(&root), ["active", "80", "777"]);
 }
+
+#[test]
+fn what_a_later_one_wrote_stays_though_the_setting_below_it_is_reverted() {
+    let (folder, root, unit) = machine("80");
+    run(&root, &plan(vec![unit])).unwrap();
+    run(&root, &plan(vec![write(DEPTH, "600", "50")])).unwrap();
+    put(folder.path(), DEPTH, "5\n");
+    let reverted = back(&root);
+    let waits = reverted.places.iter().filter(|one| one.how == How::Waits).map(|one| one.place.as_str());
+    assert_eq!(waits.collect::<Vec<_>>(), [DEPTH], "{reverted:?}");
+    assert_eq!(now(&root), ["active", "80", "5"]);
+    assert!(undo(&root, None, Foreign::Overwrite).unwrap().is_whole());
+    assert_eq!(now(&root), ["active", "80", "777"]);
+}

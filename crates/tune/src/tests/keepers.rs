@@ -76,7 +76,8 @@ pub fn exited(keepers: &[KeeperRecord], longest: Duration) -> bool {
 
 fn kept(root: &Root, plan: &Plan, stopped: &dyn Fn() -> bool) -> Applied {
     let program = program(&root.path("/"));
-    let applying = Applying { program, until: Some(later()), keepers: Vec::new(), stopped };
+    let applying =
+        Applying { program, until: Some(later()), keepers: Vec::new(), holds: Vec::new(), stopped };
     let locked = |e: &ApplyError| matches!(e, ApplyError::Store(StoreError::Locked(_)));
     unlocked(|| apply(root, plan, &applying), locked).unwrap()
 }

@@ -100,7 +100,11 @@ pub fn applied(
     until: Option<Until>,
     stopped: &dyn Fn() -> bool,
 ) -> anyhow::Result<Applied> {
-    match apply(root, plan, &Applying { program: program()?, until, keepers: Vec::new(), stopped }) {
+    match apply(
+        root,
+        plan,
+        &Applying { program: program()?, until, keepers: Vec::new(), holds: Vec::new(), stopped },
+    ) {
         Err(ApplyError::Store(error)) if error.is_denied() => anyhow::bail!("{error}: only root may apply"),
         Err(error @ ApplyError::Applied(_)) => Err(Taken(error).into()),
         other => Ok(other?),

@@ -32,7 +32,7 @@ pub struct Reversion {
 struct Place {
     place: String,
     mitigation: String,
-    /// `restored`, `already`, `rebooted`, `gone`, `forgotten`, `nearest`, `foreign` or `failed`.
+    /// `restored`, `already`, `rebooted`, `gone`, `forgotten`, `nearest`, `foreign`, `waits` (for a later transaction) or `failed`.
     how: &'static str,
     /// For `foreign`, the value that it holds; for `failed`, the reason.
     why: Option<String>,
@@ -62,12 +62,17 @@ pub fn run(args: &TuneRevert, printer: Printer) -> anyhow::Result<Outcome> {
 }
 
 /// Folders whose files others have read already, and what to run so that they read them again.
-const TO_DO: [(&str, &str); 2] = [
+const TO_DO: [(&str, &str); 4] = [
     (
         "/etc/default/grub.d/",
         "the next boot still has the option until `update-grub` (or `grub-mkconfig -o /boot/grub/grub.cfg`) has run",
     ),
     ("/etc/systemd/system.conf.d/", "systemd still has the setting until `systemctl daemon-reexec`"),
+    (
+        "/etc/systemd/journald.conf.d/",
+        "journald still has the setting until `systemctl restart systemd-journald`",
+    ),
+    ("/etc/systemd/system/", "the service still has the setting if it started since then: restart it"),
 ];
 
 /// The outcome of a revert, for the exit code.
@@ -120,6 +125,9 @@ pub fn text(reverted: &Reverted) -> String {
                     one_line(nearest)
                 );
             }
+            How::Waits => {
+                text += &format!("  {place} stays until a later transaction that needs it is reverted\n");
+            }
             How::Failed(why) => text += &format!("  {place}: {}\n", one_line(why)),
         }
     }
@@ -163,6 +171,7 @@ fn document(reverted: &Reverted) -> Reversion {
             How::Closed(End::Forgotten) => ("forgotten", None),
             How::Closed(End::Nearest) | How::Nearest { .. } => ("nearest", None),
             How::Foreign(now) => ("foreign", Some(now.clone())),
+            How::Waits => ("waits", None),
             How::Failed(why) => ("failed", Some(why.clone())),
         };
         Place { place: one.place.clone(), mitigation: one.mitigation.clone(), how, why }
