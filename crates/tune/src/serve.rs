@@ -258,11 +258,10 @@ impl<'a> Served<'a> {
         }
         let until = self.keepers.is_empty().then(|| self.until.clone());
         // What the user has reverted stays so.
-        let open: BTreeSet<Place> = self.open()?.into_iter().flat_map(|(_, places)| places).collect();
+        let open = if until.is_some() { self.open()? } else { Vec::new() };
+        let open: BTreeSet<Place> = open.into_iter().flat_map(|(_, places)| places).collect();
         let held = |(place, ours): (&Place, &Ours)| match place {
-            Place::Held { what } if until.is_some() && open.contains(place) => {
-                Some((*what, ours.wanted.clone()))
-            }
+            Place::Held { what } if open.contains(place) => Some((*what, ours.wanted.clone())),
             _ => None,
         };
         let holds = self.ours.iter().filter_map(held).collect();
