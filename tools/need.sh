@@ -32,6 +32,7 @@ has() {
         libomp-dev) clang -fopenmp -shared -o /dev/null -include omp.h -x c /dev/null ;;
         libopenmpi-dev) mpicc.openmpi -fsyntax-only -include mpi.h -x c /dev/null ;;
         libotf2-trace-dev) cc -fsyntax-only -include otf2/otf2.h -x c /dev/null ;;
+        libbpf-dev) cc -fsyntax-only -include bpf/libbpf.h -x c /dev/null ;;
         libbpf-tools) PATH=$PATH:/usr/sbin command -v runqlat ;;
         linux-perf) perf version ;;
         mpich) command -v mpiexec.mpich ;;
@@ -70,6 +71,7 @@ why() {
         e2fsprogs) echo "makes the disks of virtual machines" ;;
         grub-efi-amd64-bin) echo "the boot loader of a virtual machine that boots by UEFI" ;;
         iproute2) echo "brings ip, to make hosts with a network of their own on one machine" ;;
+        libbpf-dev) echo "libbpf, to measure the least that a recorder's programs cost" ;;
         libbpf-tools) echo "brings runqlat and offcputime, to measure the kernel recorder next to" ;;
         libelf-dev) echo "libelf's headers, for libbpf, which loads the eBPF programs" ;;
         libmpich-dev) echo "MPICH's mpicc, for the tests of benchmarks" ;;

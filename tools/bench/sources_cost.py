@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import platform
+import shutil
+import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
 from child import BenchError, Child, run
@@ -14,8 +18,14 @@ from page import Limit, Result, figure
 if TYPE_CHECKING:
     from run import Setting
 
-SOURCE = Path(__file__).resolve().with_name("event_load.c")
+HERE = Path(__file__).resolve().parent
+SOURCE = HERE / "event_load.c"
 SCHEMA = "quell.bench-event-load/1"
+LEAST = HERE / "least_recorder.c"
+LEAST_PROGRAMS = HERE / "least_recorder.bpf.c"
+LEAST_SCHEMA = "quell.bench-least-recorder/1"
+# What the programs of the least recorder do, and the compiler's options for it.
+LEAST_KINDS = {"do nothing": [], "read the clock, write a line": ["-DWRITES"]}
 LOAD = "task:event_load"
 TIMEOUT_S = 120.0
 MIB = 2**20
@@ -35,19 +45,23 @@ OBSERVER_PERCENT = 2.0
 OBSERVER_HIGH_PERCENT = 5.0
 PAIRS = 1000
 LOAD_S = 6
+LEAST_ROUNDS = 5
+LEAST_S = 6
 # Time from the recording's first file to the load, and from the load's end to the last sample of the consumer.
 LEAD_S = 0.5
 TAIL_S = 1.0
 
 QUESTION = (
     "What the kernel recorder costs. Its programs: time and runs by the kernel's own account (bpf_stats), both "
-    "CPUs' runs together, next to a probe. Its consumer, the thread that empties the rings and writes: CPU time "
-    "while a known load makes events. The observer effect: the length of detours with its programs attached against "
-    "detached, in pairs of blocks whose order turns round each time. A storm: what is recorded and what is counted "
-    "as lost, against the kernel's own count of how often the load's threads left the CPU; on one CPU, and on two."
+    "CPUs' runs together, next to a probe; and of programs on the same hooks that do the least. Its consumer, the "
+    "thread that empties the rings and writes: CPU time while a known load makes events. The observer effect: the "
+    "length of detours with its programs attached against detached, in pairs of blocks whose order turns round "
+    "each time. A storm: what is recorded and what is counted as lost, against the kernel's own count of how "
+    "often the load's threads left the CPU; on one CPU, and on two."
 )
 NOTES = [
     "An event is one run of a program. An interval takes two or more: its begin, its end, and often its reason.",
+    "In turn: several times each in random order, the median and the range. A rare event finds the caches cold.",
     "The kernel's own taking of time, some 20 ns a run, is within the programs' figures, and only there.",
     "The consumer turns its rows into Parquet when the recording has ended; that comes on top, and disturbs no one.",
     "The observer's figures are those that the recording states of itself (`record --effect`).",
@@ -94,6 +108,7 @@ def measure(setting: Setting) -> Result:
     program = build(setting.scratch)
     result = Result(QUESTION, ["", "measured"], [], [], [], list(NOTES))
     programs(setting, program, result)
+    least(setting, result)
     consumer(setting, program, result)
     storm(setting, program, result)
     observer(setting, result)
@@ -124,6 +139,60 @@ def programs(setting: Setting, program: Path, result: Result) -> None:
             cells[list(loads).index(name)] = f"{cost_ns / cost_runs:.0f} ({cost_runs:,})"
     rows = [[name, *cells] for name, cells in sorted(table.items())]
     result.tables.append(("Programs, ns a run (runs)", ["program", *loads], rows))
+
+
+def least(setting: Setting, result: Result) -> None:
+    """What any recorder's programs cost at least on these hooks, next to a probe, in turn with quell's."""
+    missing = [name for name in ("clang", "cc") if not shutil.which(name)]
+    if not missing and run(["cc", "-fsyntax-only", "-include", "bpf/libbpf.h", "-x", "c", "/dev/null"], TIMEOUT_S).code:
+        missing = ["libbpf-dev"]
+    if missing:
+        result.notes.append(f"The least recorder was skipped: {missing[0]} is not installed.")
+        setting.say(result.notes[-1])
+        return
+    loader = setting.scratch / "least_recorder"
+    run(["cc", "-std=gnu11", "-O2", str(LEAST), "-o", str(loader), "-lbpf"], TIMEOUT_S).checked()
+    objects = {what: setting.scratch / f"least-{at}.o" for at, what in enumerate(LEAST_KINDS)}
+    headers = f"-I/usr/include/{platform.machine()}-linux-gnu"
+    for what, path in objects.items():
+        compile_it = ["clang", "-target", "bpf", "-g", "-O2", headers, *LEAST_KINDS[what]]
+        run([*compile_it, "-c", str(LEAST_PROGRAMS), "-o", str(path)], TIMEOUT_S).checked()
+    found: dict[str, list[float]] = {what: [] for what in [*objects, "quell's"]}
+    for _ in range(min(setting.rounds or LEAST_ROUNDS, LEAST_ROUNDS)):
+        for what in setting.random.sample(list(found), len(found)):
+            if what in objects:
+                found[what].append(run_least(setting, loader, objects[what]))
+                continue
+            # Of five equal recordings the page needs no command.
+            with tempfile.TemporaryDirectory(dir=setting.scratch) as folder:
+                own = setting._replace(scratch=Path(folder))
+                costs = read_costs(record(own, Result("", [], [], [], []), None, {}, ["--cost"]).show)
+            found[what].append(sum(ns for _, _, ns in costs) / sum(runs for _, runs, _ in costs))
+    name = "programs, undisturbed, in turn: {}: ns an event"
+    result.rows += [
+        [name.format(what), f"{median(ns):.1f} ({min(ns):.1f} to {max(ns):.1f})"] for what, ns in found.items()
+    ]
+
+
+def run_least(setting: Setting, loader: Path, programs: Path) -> float:
+    """Mean ns of a run of the least recorder's programs, next to a probe."""
+    folder = setting.scratch / "least.quell"
+    probe = [str(setting.quell), "record", "-q", "-o", str(folder), "--cpus", str(setting.cpu), "--sources", "off"]
+    found: list[Child] = []
+
+    def alongside(pid: int) -> None:
+        await_start(folder, pid)
+        found.append(run([str(loader), str(programs), str(LEAST_S)], TIMEOUT_S).checked())
+
+    run([*probe, "--duration", f"{LEAST_S + 2}s"], TIMEOUT_S, alongside).checked()
+    shutil.rmtree(folder)
+    try:
+        document = json.loads(found[0].stdout)
+        if document["schema"] != LEAST_SCHEMA:
+            raise BenchError(f"least_recorder speaks {document['schema']!r}, not {LEAST_SCHEMA}")
+        return int(document["ns"]) / int(document["runs"])
+    except (ValueError, KeyError, TypeError, ZeroDivisionError) as error:
+        raise BenchError(f"least_recorder did not print what {LEAST_SCHEMA} promises: {error!r}") from error
 
 
 def consumer(setting: Setting, program: Path, result: Result) -> None:
@@ -204,7 +273,7 @@ def unaccounted(recorded: int, lost: int, counted: int) -> float:
 def record(
     setting: Setting,
     result: Result,
-    program: Path,
+    program: Path | None,
     loads: dict[int, list[str]],
     options: list[str],
 ) -> Taken:
