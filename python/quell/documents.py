@@ -1756,6 +1756,66 @@ class LoopFacts(TypedDict):
     """99th percentile."""
 
 
+class MemoryRow(TypedDict):
+    """Loads from one level by one CPU."""
+
+    bytes: int
+    """Bytes of the lines that are loaded."""
+
+    chance_percent: float
+    """What chance would put there (for the core: into *core*): the mean of eight recordings with the same
+    differences of loads from the median of their window, in random order. In tables: `by chance %`.
+    """
+
+    core_percent: float
+    """The part that is as long for loads from the core's own cache in the same windows: an upper bound, since memory
+    has a clock of its own. In tables: `core %`.
+    """
+
+    cpu: int
+    """The CPU."""
+
+    kernel_percent: NotRequired[float | None]
+    """The part of it in which the kernel or another task had the CPU; null if sources are not known.
+
+    In tables: `kernel %`.
+    """
+
+    level: str
+    """The level: `core` (the core's own first cache), `shared cache` or `main memory`. In tables: `loads from`."""
+
+    memory_percent: float
+    """The part in windows whose usual load was slower, beyond what the core explains: others used the cache or the
+    memory. A lower bound. In tables: `memory %`.
+    """
+
+    p50_ns: float
+    """Median time of a load, over all quanta."""
+
+    p99_ns: float
+    """99th percentile."""
+
+    quanta: int
+    """Number of quanta, each of which is many loads."""
+
+    quiet_ns: float
+    """The usual time of a load in the quietest moments: the 5th percentile of the medians of windows of 20 ms, less
+    what chance makes of it.
+    """
+
+    rest_percent: float
+    """The rest: single slow loads, and what lasts for less than a window.
+
+    Below zero where most, but not all, of slow windows was slow. In tables: `rest %`.
+    """
+
+    slower_percent: float
+    """Time above that of the quietest moments, in percent of it: all loads together. In tables: `slower %`."""
+
+    span_ns: int
+    """How long they were recorded. In tables: `watched`."""
+
+
 class MessageFacts(TypedDict):
     """The messages that end a phase."""
 
@@ -2632,8 +2692,11 @@ class Show(TypedDict):
     lost: int
     """Number of rows that were dropped for lack of space, over all CPUs."""
 
+    memory: list[MemoryRow]
+    """One entry for each CPU and level of memory, for the memory method."""
+
     method: str
-    """`detour`, `fwq`, `ftq`, `kernel`, `phases` or `histogram`."""
+    """`detour`, `fwq`, `ftq`, `memory`, `kernel`, `phases` or `histogram`."""
 
     name: str
     """The recording's name."""

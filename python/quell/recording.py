@@ -51,7 +51,7 @@ class Recording:
 
     @property
     def method(self) -> str:
-        """The measuring method: `detour`, `fwq`, `ftq`, `kernel` or `phases`."""
+        """The measuring method: `detour`, `fwq`, `ftq`, `memory`, `kernel` or `phases`."""
         method: str = self.manifest["method"]
         return method
 

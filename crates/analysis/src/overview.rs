@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use crate::Warning;
 use crate::histogram_summary::HistogramOverview;
+use crate::memory::{MemoryRow, memory};
 use crate::periods::{Period, periods};
 use crate::simultaneous::{Simultaneous, simultaneous};
 use crate::stats::Durations;
@@ -35,7 +36,7 @@ pub struct Overview {
     pub note: Option<String>,
     /// Wall-clock time of the recording's zero, in ns since 1970.
     pub zero_unix_ns: Option<u64>,
-    /// `detour`, `fwq`, `ftq`, `kernel`, `phases` or `histogram`.
+    /// `detour`, `fwq`, `ftq`, `memory`, `kernel`, `phases` or `histogram`.
     pub method: String,
     /// Only longer detours were recorded, in ns.
     pub threshold_ns: Option<f64>,
@@ -51,6 +52,9 @@ pub struct Overview {
     pub simultaneous: Option<Simultaneous>,
     /// One entry per CPU, for FWQ, FTQ and the work in phases of an MPI program.
     pub quanta: Vec<QuantaOverview>,
+    /// One entry for each CPU and level of memory, for the memory method.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub memory: Vec<MemoryRow>,
     /// One entry for each CPU, thread and kind, for histograms.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub histograms: Vec<HistogramOverview>,
@@ -217,6 +221,7 @@ pub fn overview(recording: &Recording) -> Overview {
         simultaneous: detour_method.then(|| simultaneous(&recording.traces)).flatten(),
         cpus,
         quanta: quanta(recording),
+        memory: memory(recording),
         histograms: crate::histogram_summary::overviews(recording),
     }
 }
@@ -245,7 +250,7 @@ pub(crate) fn quanta(recording: &Recording) -> Vec<QuantaOverview> {
         Method::Fwq | Method::Ftq => true,
         // A loop that only performs operations has no work whose time could vary.
         Method::Phases => series.quanta.iter().any(|quantum| quantum.duration > Nanos::ZERO),
-        Method::Detour | Method::Kernel | Method::Histogram => false,
+        Method::Detour | Method::Memory | Method::Kernel | Method::Histogram => false,
     };
     recording.quanta.iter().filter(tells).map(|series| from_quanta(series, method)).collect()
 }

@@ -191,6 +191,8 @@ pub enum MethodName {
     Fwq,
     /// Fixed time quanta: record the work done in each.
     Ftq,
+    /// Load from the core's own cache, the shared cache and main memory: record the time of each.
+    Memory,
     /// No probe: record only what the kernel sees.
     Kernel,
 }

@@ -45,7 +45,7 @@ pub fn run(args: &Generate, printer: Printer) -> anyhow::Result<Outcome> {
 /// The schema of each document that `--json` prints.
 fn documents() -> [(&'static str, Schema); 30] {
     [
-        ("show", schema_for!(quell_analysis::attribution::Show)),
+        ("show", schema_for!(quell_analysis::show::Show)),
         ("show-hosts", schema_for!(quell_analysis::fleet::hosts::Hosts)),
         ("fleet", schema_for!(quell_analysis::fleet::Fleet)),
         ("watch", schema_for!(quell_analysis::live::Frame)),

@@ -37,6 +37,7 @@ pub fn for_record(args: &Record) -> anyhow::Result<Plan> {
         None | Some(MethodName::Detour) => Method::Detour,
         Some(MethodName::Fwq) => Method::Fwq,
         Some(MethodName::Ftq) => Method::Ftq,
+        Some(MethodName::Memory) => Method::Memory,
         Some(MethodName::Kernel) => Method::Kernel,
     };
     let duration = args.duration.or((args.count.is_none()).then_some(Nanos::from_secs(10)));

@@ -204,6 +204,7 @@ function evidence(data) {
         records(show?.cpus).length > 0 && ["The CPUs", () => cpuSection(show)],
         records(show?.cpus).length > 0 && ["The periods", () => periodSection(show)],
         records(show?.quanta).length > 0 && ["The quanta", () => quantaSection(show)],
+        records(show?.memory).length > 0 && ["Loads from memory", () => memorySection(show)],
     ];
 }
 
@@ -216,6 +217,8 @@ function noPrediction(show) {
     const reason =
         show.method === "kernel"
             ? "No probe ran, so there are no detours to predict from."
+            : show.method === "memory"
+            ? "The memory method times loads; a prediction needs detours."
             : records(show.quanta).length > 0
             ? "FWQ and FTQ record quanta; a prediction needs single detours."
             : records(show.cpus).every((cpu) => !(cpu.detours > 0))

@@ -13,6 +13,7 @@ use quell_analysis::attribution::{LeftOverRow, SourceRow, TaskRow, ThreadRow};
 use quell_analysis::compare::{Changes, SideDocument, SourceChange};
 use quell_analysis::fleet::hosts::SourceOverHosts;
 use quell_analysis::fleet::{Scale, SlowNode, TypicalSource};
+use quell_analysis::memory::MemoryRow;
 use quell_analysis::overview::{CpuOverview, PeriodRow, QuantaOverview};
 use quell_analysis::predict::Point;
 use quell_analysis::track::{RunSource, Tracked, TrackedPath, TrackedRank, TrackedThread};
@@ -235,6 +236,7 @@ fn described() -> BTreeMap<&'static str, Vec<Column>> {
         ("hits", WorstHit::columns()),
         ("left_over", LeftOverRow::columns()),
         ("over_hosts", SourceOverHosts::columns()),
+        ("memory", MemoryRow::columns()),
         ("periods", PeriodRow::columns()),
         ("predict", Point::columns()),
         ("quanta", QuantaOverview::columns()),

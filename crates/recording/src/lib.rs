@@ -19,6 +19,7 @@ mod histogram;
 mod interval;
 pub mod kernel_names;
 mod manifest;
+mod memory_level;
 pub mod mpi;
 pub mod mpi_log;
 mod nanos;
@@ -47,6 +48,7 @@ pub use manifest::{
     ClockFacts, CpuFacts, FORMAT_VERSION, LoopFacts, Manifest, Method, PROBE_THREAD, ProgramCost,
     RecorderEffect, SourcesFacts, State, Throttling,
 };
+pub use memory_level::{MemoryLevel, MemoryName};
 pub use nanos::{Nanos, NanosError, format_ns};
 pub use phase::{MpiFacts, Phase, RankFacts};
 pub use phase_rows::{add_phases, read_phases};

@@ -7,14 +7,14 @@ use quell_recording::columns::{Columns, describe};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Cpu, Error, MpiFacts, Nanos, Span, Warning, atomic_write, warning, whole_file};
+use crate::{Cpu, Error, MemoryLevel, MpiFacts, Nanos, Span, Warning, atomic_write, warning, whole_file};
 
 /// The recording format that this crate writes. Readers accept every older one.
 ///
 /// 2 added the tables `intervals` and `threads`, the method `kernel` and the manifest's `sources`. 3 added the method `phases`, whose
 /// `quanta` have a rank, and the manifest's `mpi`. 4 added the method `histogram` with the table `histograms`. 5 made each of the
-/// manifest's `warnings` a code with facts; older versions have sentences.
-pub const FORMAT_VERSION: u32 = 5;
+/// manifest's `warnings` a code with facts; older versions have sentences. 6 added the method `memory`, and the manifest's `memory`.
+pub const FORMAT_VERSION: u32 = 6;
 
 /// The name of the threads that run probes. The kernel recorder does not record their runs: they are what is measured.
 pub const PROBE_THREAD: &str = "quell-probe";
@@ -48,6 +48,8 @@ pub enum Method {
     Fwq,
     /// Fixed time quanta: how much work fits into the same time?
     Ftq,
+    /// Loads from memory: how long do those of each level take?
+    Memory,
     /// No probe: only the kernel's intervals.
     Kernel,
     /// Phases of an MPI program, with the kernel's intervals.
@@ -63,6 +65,7 @@ impl Method {
             Self::Detour => "detours",
             Self::Fwq => "fwq quanta",
             Self::Ftq => "ftq quanta",
+            Self::Memory => "quanta of loads from memory",
             Self::Kernel => "kernel intervals",
             Self::Phases => "phases of an MPI program",
             Self::Histogram => "histograms, in which neither order nor starts are known",
@@ -76,6 +79,7 @@ impl std::fmt::Display for Method {
             Self::Detour => "detour",
             Self::Fwq => "fwq",
             Self::Ftq => "ftq",
+            Self::Memory => "memory",
             Self::Kernel => "kernel",
             Self::Phases => "phases",
             Self::Histogram => "histogram",
@@ -291,6 +295,9 @@ pub struct Manifest {
     pub threshold_ns: Option<f64>,
     /// Requested length of a quantum, for FWQ and FTQ.
     pub quantum_ns: Option<Nanos>,
+    /// The levels of memory whose loads were timed, in the order of the numbers in `work`; absent for every other method.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub memory: Vec<MemoryLevel>,
     /// Facts about the kernel recorder; absent if it was not requested.
     #[serde(default)]
     pub sources: Option<SourcesFacts>,
@@ -311,6 +318,9 @@ pub struct Manifest {
     pub warnings: Vec<Warning>,
 }
 
+/// Maximum number of levels of memory: no machine has as many.
+const MOST_LEVELS: usize = 16;
+
 impl Manifest {
     /// An empty manifest of the current format, to be filled in.
     pub fn new(method: Method, state: State) -> Self {
@@ -330,6 +340,7 @@ impl Manifest {
             clock: None,
             threshold_ns: None,
             quantum_ns: None,
+            memory: Vec::new(),
             sources: None,
             mpi: None,
             rank_hosts: BTreeMap::new(),
@@ -400,6 +411,9 @@ impl Manifest {
                 facts.cpu,
                 Cpu::LAST
             ));
+        }
+        if self.memory.len() > MOST_LEVELS {
+            return Err(format!("{} levels of memory are more than {MOST_LEVELS}", self.memory.len()));
         }
         for pair in self.cpus.windows(2) {
             if pair[0].cpu >= pair[1].cpu {

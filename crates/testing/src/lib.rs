@@ -8,5 +8,5 @@ mod turn;
 
 pub use conditions::{Conditions, Pace, Watch, cpu_seconds};
 pub use measure::measure;
-pub use outcome::{is_ci, skip, skip_for_hardware};
+pub use outcome::{inconclusive, is_ci, skip, skip_for_hardware};
 pub use turn::{Turn, machine};

@@ -27,8 +27,8 @@ pub fn skip_for_hardware(why: impl Display) {
     report("skipped", &why);
 }
 
-/// Ends a test that measured without a result, because the machine was not quiet enough.
-pub(crate) fn inconclusive(why: &dyn Display) {
+/// Ends a test that measured without a result, because its precondition did not hold: the machine was not quiet enough, for instance.
+pub fn inconclusive(why: &dyn Display) {
     report("inconclusive", why);
 }
 

@@ -11,19 +11,6 @@ use super::figures::Figures;
 use super::groups::Named;
 use super::unattributed::Unattributed;
 use crate::Warning;
-use crate::overview::Overview;
-
-/// The output of `show --json`: an overview of the recording, and its sources.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-#[schemars(rename = "Show")]
-pub struct Show<'a> {
-    /// Overview of the recording.
-    #[serde(flatten)]
-    pub overview: &'a Overview,
-    /// The sources of its noise.
-    #[serde(flatten)]
-    pub attribution: &'a Attribution,
-}
 
 /// What took the CPUs.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]

@@ -33,7 +33,7 @@ use rayon::prelude::*;
 pub use blame::{Blame, Part};
 pub use class::Class;
 pub use command::{CommandRow, Share, ThreadRow, ThreadSource};
-pub use document::{Attribution, ClassRow, CpuSource, CpuSources, Explained, Show, SourceRow, TaskRow};
+pub use document::{Attribution, ClassRow, CpuSource, CpuSources, Explained, SourceRow, TaskRow};
 pub use figures::Figures;
 pub use groups::Named;
 pub use kind::{Kind, UNATTRIBUTED, family};

@@ -129,7 +129,7 @@ impl<'a> Gathering<'a> {
         match recording.manifest.method {
             Method::Detour => all.detours(recording, known),
             Method::Fwq | Method::Ftq => all.lost = Some(sums_from_quanta(recording)),
-            Method::Kernel | Method::Phases | Method::Histogram => {}
+            Method::Memory | Method::Kernel | Method::Phases | Method::Histogram => {}
         }
         if known {
             all.intervals(recording);

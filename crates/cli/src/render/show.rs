@@ -21,6 +21,9 @@ const MOST_POINTS: usize = 4_000;
 /// Maximum number of CPUs with a plot of their own; the noisiest first.
 const MOST_PLOTS: usize = 2;
 
+const MEMORY: &str = "Slower is the time above that of the quietest moments, of all loads: by work of the kernel and other tasks, by a slower core, by others' use \
+                      of the caches and of memory, and by the rest (single loads, and what lasts for less than 20 ms).\n";
+
 /// Noise overheads of systems for parallel programs, in percent: of a Cray XT-4, and of a Linux cluster (Hoefler, Schneider & Lumsdaine, SC 2010).
 const USUAL_PERCENT: [f64; 2] = [0.02, 0.21];
 
@@ -32,6 +35,9 @@ pub fn show(overview: &Overview, attribution: &Attribution, recording: &Recordin
     }
     if recording.manifest.method == Method::Histogram {
         return text + &histogram_table(&overview.histograms);
+    }
+    if !overview.memory.is_empty() {
+        return text + &rows(&overview.memory) + MEMORY + &sources::brief(attribution);
     }
     if overview.cpus.is_empty() && overview.quanta.is_empty() {
         return text + "\nIt holds no CPU.\n";
@@ -98,6 +104,7 @@ pub fn heading(overview: &Overview) -> String {
     facts.extend(overview.host.as_deref().map(|host| format!("host {}", one_line(host))));
     facts.push(format!("method {}", overview.method));
     let spans = overview.cpus.iter().map(|cpu| cpu.span_ns).chain(overview.quanta.iter().map(|q| q.span_ns));
+    let spans = spans.chain(overview.memory.iter().map(|row| row.span_ns));
     let counted = overview.histograms.iter().map(|one| one.span_ns).filter(|ns| *ns > 0);
     let watched = spans.chain(counted).max();
     facts.extend(watched.map(|ns| format!("watched {}", time(ns as f64))));

@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use quell_analysis::attribution::{JoinedRecording, Show};
+use quell_analysis::attribution::JoinedRecording;
 use quell_analysis::overview::overview;
+use quell_analysis::show::Show;
 use quell_node::doctor::{self, Finding, Verdict};
 use quell_recording::{Recording, State, atomic_write};
 use quell_request::job::Defaults;

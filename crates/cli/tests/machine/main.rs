@@ -11,6 +11,7 @@ mod extrapolate;
 mod faults;
 mod kernel_command;
 mod kernel_sources;
+mod memory;
 mod mpi;
 mod mpi_hosts;
 mod mpi_tracer;

@@ -3,6 +3,7 @@
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::memory::Walk;
 use super::ring::{Ring, Row};
 use crate::clock::Clock;
 
@@ -118,6 +119,28 @@ pub(crate) fn fixed_work<C: Clock>(clock: C, steps: u64, ring: &Ring, control: &
         seen.iterations += 1;
     }
     black_box(x);
+    seen
+}
+
+/// Times loads from each level in turn. A row's work is the number of the level.
+pub(super) fn memory<C: Clock>(
+    clock: C,
+    mut levels: Vec<Walk<'_>>,
+    ring: &Ring,
+    control: &Control,
+) -> Observed {
+    let first = clock.now();
+    let mut seen = Observed { first, last: first, ..Observed::default() };
+    while !levels.is_empty() && control.goes_on(seen.last) {
+        for (work, walk) in (0..).zip(&mut levels) {
+            walk.warm();
+            let start = clock.now();
+            walk.load();
+            seen.last = clock.now();
+            ring.push(Row { start, ticks: seen.last.saturating_sub(start), work });
+            seen.iterations += 1;
+        }
+    }
     seen
 }
 

@@ -7,6 +7,7 @@
 
 mod bench;
 mod loops;
+mod memory;
 mod own;
 mod ring;
 mod row_source;

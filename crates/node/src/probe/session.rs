@@ -9,6 +9,7 @@ use quell_recording::{
     ClockFacts, Cpu, CpuFacts, Error, Manifest, Method, Nanos, PROBE_THREAD, Span, State, Throttling, Warning,
 };
 
+use super::memory::Levels;
 use super::sink::Disk;
 use super::thread::{Gate, Probe, Run, Seen};
 use super::writer::Stream;
@@ -55,7 +56,10 @@ pub fn stream(plan: &Plan, stop: &AtomicBool, sink: &mut dyn Sink) -> Result<Man
     let probes =
         plan.cpus.iter().map(|&cpu| Probe::new(cpu, plan.cpus.len())).collect::<Result<Vec<_>, _>>()?;
     let mut manifest = first_manifest(plan.method, &plan.cpus, &plan.command);
-    manifest.quantum_ns = (plan.method != Method::Detour).then_some(plan.quantum);
+    manifest.quantum_ns = matches!(plan.method, Method::Fwq | Method::Ftq).then_some(plan.quantum);
+    let levels = (plan.method == Method::Memory).then(|| Levels::new(&plan.cpus)).transpose();
+    let levels = levels.map_err(|source| ProbeError::Buffer { cpu: plan.cpus[0], source })?;
+    manifest.memory = levels.as_ref().map_or_else(Vec::new, Levels::facts);
     manifest.warnings.extend(fallback.map(|because| Warning::CoarseClock { because }));
     if probes.iter().any(|probe| !probe.ring.locked()) {
         manifest.warnings.push(Warning::BuffersNotLocked);
@@ -68,6 +72,7 @@ pub fn stream(plan: &Plan, stop: &AtomicBool, sink: &mut dyn Sink) -> Result<Man
         rate: Scale::estimate(kind, CALIBRATION),
         gate: Gate::default(),
         deadline_ticks: AtomicU64::new(u64::MAX),
+        levels,
         halt: AtomicBool::new(false),
     };
     let is_virtual = manifest.warnings.contains(&Warning::VirtualMachine);

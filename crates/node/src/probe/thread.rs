@@ -6,6 +6,7 @@ use std::time::Duration;
 use quell_recording::{Cpu, LoopFacts, Method};
 
 use super::loops::{self, Control, Observed};
+use super::memory::{Levels, Walk};
 use super::ring::{Ring, Row};
 use super::{Plan, ProbeError, Threshold};
 use crate::clock::{ClockKind, Scale, granularity_ticks, with_clock};
@@ -27,6 +28,8 @@ pub(super) struct Run<'a> {
     pub rate: Scale,
     pub gate: Gate,
     pub deadline_ticks: AtomicU64,
+    /// What the memory probe loads.
+    pub levels: Option<Levels>,
     /// Cancels the run: loops do not begin. Those that run are ended by their probes' `stop`.
     pub halt: AtomicBool,
 }
@@ -173,11 +176,13 @@ impl Probe {
     pub fn run(&self, run: &Run) -> Result<Seen, ProbeError> {
         let _done = DoneOnDrop(&self.done);
         let calibration = self.prepare(run).inspect_err(|_| run.halt.store(true, Ordering::SeqCst))?;
+        // Before the gate, because those that share a circle first go to their places on it.
+        let walks = run.levels.as_ref().map_or_else(Vec::new, |levels| levels.walks(self.cpu));
         run.gate.wait(&run.halt);
         if run.halt.load(Ordering::SeqCst) {
             self.stop.store(true, Ordering::SeqCst);
         }
-        let observed = with_clock!(run.kind, clock => self.measure(clock, calibration, run));
+        let observed = with_clock!(run.kind, clock => self.measure(clock, (calibration, walks), run));
         Ok(Seen { observed, calibration, moved: !self.is_on_its_cpu() })
     }
 
@@ -199,7 +204,12 @@ impl Probe {
         Ok(calibration)
     }
 
-    fn measure<C: crate::clock::Clock>(&self, clock: C, calibration: Calibration, run: &Run) -> Observed {
+    fn measure<C: crate::clock::Clock>(
+        &self,
+        clock: C,
+        (calibration, walks): (Calibration, Vec<Walk<'_>>),
+        run: &Run,
+    ) -> Observed {
         let control = Control { stop: &self.stop, deadline_ticks: run.deadline_ticks.load(Ordering::SeqCst) };
         let quantum = run.rate.ticks(run.plan.quantum);
         match run.plan.method {
@@ -212,6 +222,7 @@ impl Probe {
                 loops::fixed_work(clock, steps, &self.ring, &control)
             }
             Method::Ftq => loops::fixed_time(clock, quantum, &self.ring, &control),
+            Method::Memory => loops::memory(clock, walks, &self.ring, &control),
             // Nothing to run: a recording with one of these methods has no probes.
             Method::Kernel | Method::Phases | Method::Histogram => Observed::default(),
         }

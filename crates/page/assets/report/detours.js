@@ -67,6 +67,9 @@ function absence(show, lines, densities) {
     if (show && records(show.quanta).length > 0) {
         return "FWQ and FTQ measure whole quanta, so there are no single detours to draw.";
     }
+    if (show?.method === "memory") {
+        return "The memory method times loads, so there are no detours to draw.";
+    }
     if (show?.method === "kernel") {
         return "No probe ran with the kernel recorder, so there are no detours to draw.";
     }

@@ -4,6 +4,7 @@ const METHODS = {
     detour: "detour (a clock loop that keeps the gaps)",
     fwq: "FWQ (fixed work quanta)",
     ftq: "FTQ (fixed time quanta)",
+    memory: "memory (how long loads take)",
     kernel: "kernel (no probe: only what the kernel saw)",
 };
 
@@ -14,14 +15,19 @@ const STATES = {
     imported: "imported from another tool's file",
 };
 
+/** The rows of CPUs, whatever was measured on them. */
+function measuredCpus(show) {
+    return [...records(show.cpus), ...records(show.quanta), ...records(show.memory)];
+}
+
 function facts(show) {
     const started = show.started ?? (number(show.zero_unix_ns) === null ? null : show.zero_unix_ns / 1e6);
     const clock = record(show.clock);
     const watched = Math.max(
         0,
-        ...[...records(show.cpus), ...records(show.quanta)].map((cpu) => number(cpu.span_ns) ?? 0),
+        ...measuredCpus(show).map((cpu) => number(cpu.span_ns) ?? 0),
     );
-    const cpus = [...records(show.cpus), ...records(show.quanta)].map((cpu) => cpu.cpu);
+    const cpus = [...new Set(measuredCpus(show).map((cpu) => cpu.cpu))];
     return pairs("facts", [
         ["Recording", clean(show.name)],
         ["Host", clean(show.host)],
@@ -195,4 +201,11 @@ function quantaSection(show) {
             ? "FTQ: the overhead is work below the fullest quantum / all work that would have fitted."
             : "FWQ: the overhead is time above the fastest quantum / all time.";
     return section("quanta", "Quanta of each CPU", rowTable("quanta", meaning, quanta));
+}
+
+function memorySection(show) {
+    const meaning =
+        "Slower is the time of all loads above that of the quietest moments: by work of the kernel and other tasks, " +
+        "by a slower core, by others' use of the caches and of memory, and by the rest.";
+    return section("memory", "Loads from memory", rowTable("memory", meaning, records(show.memory)));
 }

@@ -50,6 +50,7 @@ pub(super) fn write(recording: &Recording, out: &mut dyn Write) -> io::Result<()
     match recording.manifest.method {
         Method::Detour => write_detours(&recording.traces, out),
         Method::Fwq | Method::Ftq => quanta::write(recording, out),
+        Method::Memory => Err(super::invalid("CSV has no room for levels of memory".into())),
         Method::Phases => Err(super::invalid("CSV has no room for phases of ranks".into())),
         Method::Kernel => intervals::write(&recording.intervals, out),
         Method::Histogram => write_table(&recording.histograms, out),

@@ -138,7 +138,7 @@ fn refusals_name_the_thing_and_the_way_out() {
     let good = fs_err::read_to_string(&file).unwrap();
     let ours = format!("\"version\": {FORMAT_VERSION}");
     for (from, to, expected) in [
-        (ours.as_str(), "\"version\": 99", "newer than the 5 that this quell reads"),
+        (ours.as_str(), "\"version\": 99", "newer than the 6 that this quell reads"),
         ("quell.recording", "other.thing", "`format` is `other.thing`"),
         ("\"cpu\": 1", "\"cpu\": 0", "listed twice"),
         ("\"cpu\": 1", "\"cpu\": 65536", "CPU 65536 is beyond 65535"),

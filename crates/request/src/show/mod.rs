@@ -6,10 +6,11 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use quell_analysis::attribution::{Attribution, Show, attribution};
+use quell_analysis::attribution::{Attribution, attribution};
 use quell_analysis::fleet::hosts::{Hosts, OneHost, hosts, one_host, one_of_many};
 use quell_analysis::fleet::{FEWEST_NODES, FleetJob, NodeSummary, Unread, fleet};
 use quell_analysis::overview::{Overview, overview};
+use quell_analysis::show::Show;
 use quell_analysis::{Progress, Stopped};
 use quell_recording::{Manifest, Recording};
 use rayon::prelude::*;

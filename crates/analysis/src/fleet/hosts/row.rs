@@ -97,7 +97,7 @@ pub(super) fn row(recording: &Recording, sources: Option<&[SourceRow]>) -> HostR
         Method::Detour => detours(recording),
         Method::Fwq | Method::Ftq => (losses_from_quanta(recording), None),
         Method::Kernel | Method::Phases if sources.is_some() => intervals(recording),
-        Method::Kernel | Method::Phases | Method::Histogram => (Vec::new(), None),
+        Method::Memory | Method::Kernel | Method::Phases | Method::Histogram => (Vec::new(), None),
     };
     let observed: f64 = losses.iter().map(|loss| loss.observed_ns).sum();
     let lost: f64 = losses.iter().map(|loss| loss.lost_ns).sum();

@@ -70,7 +70,7 @@ impl Target {
             Self::Recording => true,
             Self::Otf2 | Self::File(Format::Perfetto | Format::Chrome) => any,
             Self::OpenMetrics => matches!(method, Method::Detour | Method::Kernel | Method::Phases),
-            Self::File(Format::Csv) => method != Method::Phases,
+            Self::File(Format::Csv) => !matches!(method, Method::Phases | Method::Memory),
             Self::File(Format::Netgauge) => matches!(method, Method::Detour | Method::Fwq | Method::Ftq),
             Self::File(Format::LogGopSim) => method == Method::Detour,
             Self::File(Format::HdrHistogram) => matches!(method, Method::Detour | Method::Histogram),
