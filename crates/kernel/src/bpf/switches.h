@@ -117,8 +117,10 @@ static __always_inline void switch_unseen(struct cpu_state *state, u32 cpu, u32 
  * charged with none of its interrupts until it leaves. Interrupts are disabled, as they are in a switch. */
 static __always_inline void look_for_unseen_switch(struct cpu_state *state, u32 cpu, u64 now_ns)
 {
+	if (!settings.follow || !state->on_cpu)
+		return;
 	struct task_struct *current = (void *)bpf_get_current_task();
-	if (!settings.follow || !state->on_cpu || state->on_cpu == (u64)current)
+	if (state->on_cpu == (u64)current)
 		return;
 	u64 arrival = 0;
 	if (bpf_core_field_exists(current->sched_info.last_arrival))
