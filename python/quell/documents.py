@@ -1354,7 +1354,7 @@ class HostRow(TypedDict):
     """Number of rows and intervals that were dropped."""
 
     method: str
-    """`detour`, `fwq`, `ftq`, `kernel` or `phases`."""
+    """`detour`, `fwq`, `ftq`, `memory`, `kernel` or `phases`."""
 
     name: str
     """The recording's name."""
@@ -1785,8 +1785,8 @@ class MemoryRow(TypedDict):
     """The level: `core` (the core's own first cache), `shared cache` or `main memory`. In tables: `loads from`."""
 
     memory_percent: float
-    """The part in windows whose usual load was slower, beyond what the core explains: others used the cache or the
-    memory. A lower bound. In tables: `memory %`.
+    """The part in windows of 20 ms whose usual load was slower, beyond what the core explains: others used the cache
+    or the memory. In tables: `memory %`.
     """
 
     p50_ns: float
@@ -2680,7 +2680,7 @@ class Show(TypedDict):
     explained: NotRequired[Explained | None]
     """How much of the detours is explained; null if sources are not known or there are no detours."""
 
-    histograms: list[HistogramOverview]
+    histograms: NotRequired[list[HistogramOverview]]
     """One entry for each CPU, thread and kind, for histograms."""
 
     host: NotRequired[str | None]
@@ -2692,7 +2692,7 @@ class Show(TypedDict):
     lost: int
     """Number of rows that were dropped for lack of space, over all CPUs."""
 
-    memory: list[MemoryRow]
+    memory: NotRequired[list[MemoryRow]]
     """One entry for each CPU and level of memory, for the memory method."""
 
     method: str
@@ -2731,7 +2731,7 @@ class Show(TypedDict):
     sources_unknown_because: NotRequired[str | None]
     """Why sources are not known, and what to do; absent if they are known."""
 
-    sources_warnings: list[DocumentWarning]
+    sources_warnings: NotRequired[list[DocumentWarning]]
     """What limits the figures of sources."""
 
     state: str

@@ -75,7 +75,7 @@ class Recording:
 
     @functools.cached_property
     def quanta(self) -> Table:
-        """Quanta of FWQ and FTQ: `cpu`, `start_ns`, `duration_ns`, `work`."""
+        """Quanta of FWQ, FTQ and loads from memory: `cpu`, `start_ns`, `duration_ns`, `work`."""
         return self._table("quanta")
 
     @functools.cached_property

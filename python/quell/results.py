@@ -238,7 +238,7 @@ class Shown(Document["documents.Show"]):
     def rows(self) -> Sequence[Any]:
         """Classes, tasks, sources or CPUs, whichever was requested; without CPUs what the recording holds."""
         asked = {"source": "sources", "task": "tasks", "class": "classes"}.get(self._by, "cpus")
-        for name in (asked, "cpus", "quanta", "histograms", "sources"):
+        for name in (asked, "cpus", "quanta", "memory", "histograms", "sources"):
             if self._fields.get(name):
                 return cast("list[Any]", self._fields[name])
         return []

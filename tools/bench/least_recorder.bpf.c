@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 //
-// The least that a recorder of kernel events can do, on quell's hooks. With WRITES: read the clock at a begin and keep it, read it at an end and
-// write a line into a ring. Without: nothing at all.
+// The least that a recorder of kernel events can do, on quell's hooks. With WATCHED, the number of a CPU: read the clock at a begin and keep it, read it at
+// an end and write into a line of a ring, on that CPU. Without: nothing at all.
 
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 
-// Lines of a CPU's part of the ring, as many as quell has, and the CPUs that have a part.
+// Lines of the ring, as many as quell has for a CPU.
 #define RING 131072
-#define CPUS 4
 
 struct line {
 	__u64 of[8];
@@ -17,58 +16,59 @@ struct line {
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, CPUS);
+	__uint(max_entries, 1);
 	__type(key, __u32);
 	__type(value, struct line);
-} states SEC(".maps");
+} state SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, CPUS * RING);
+	__uint(max_entries, RING);
 	__type(key, __u32);
 	__type(value, struct line);
 } ring SEC(".maps");
 
+// What one CPU's programs keep; none on the others.
+static __always_inline struct line *kept(void)
+{
+#ifdef WATCHED
+	__u32 first = 0;
+	if (bpf_get_smp_processor_id() == WATCHED)
+		return bpf_map_lookup_elem(&state, &first);
+#endif
+	return 0;
+}
+
 static __always_inline int begins(void)
 {
-#ifdef WRITES
-	__u64 now = bpf_ktime_get_ns();
-	__u32 cpu = bpf_get_smp_processor_id();
-	struct line *state = bpf_map_lookup_elem(&states, &cpu);
+	struct line *state = kept();
 	if (state)
-		state->of[0] = now;
-#endif
+		state->of[0] = bpf_ktime_get_ns();
 	return 0;
 }
 
 static __always_inline int ends(void)
 {
-#ifdef WRITES
-	__u64 now = bpf_ktime_get_ns();
-	__u32 cpu = bpf_get_smp_processor_id();
-	struct line *state = bpf_map_lookup_elem(&states, &cpu);
+	struct line *state = kept();
 	if (!state)
 		return 0;
-	__u32 at = cpu * RING + state->of[1]++ % RING;
+	__u64 now = bpf_ktime_get_ns();
+	__u32 at = state->of[1]++ % RING;
 	struct line *to = bpf_map_lookup_elem(&ring, &at);
 	if (!to)
 		return 0;
 	to->of[0] = state->of[0];
 	to->of[1] = now;
-#endif
 	return 0;
 }
 
 // What quell only notes: who caused an interval.
 static __always_inline int notes(void)
 {
-#ifdef WRITES
-	__u32 cpu = bpf_get_smp_processor_id();
-	struct line *state = bpf_map_lookup_elem(&states, &cpu);
+	struct line *state = kept();
 	if (state)
-		state->of[2] = cpu;
-#endif
+		state->of[2] = 1;
 	return 0;
 }
 

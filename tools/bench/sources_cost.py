@@ -24,8 +24,8 @@ SCHEMA = "quell.bench-event-load/1"
 LEAST = HERE / "least_recorder.c"
 LEAST_PROGRAMS = HERE / "least_recorder.bpf.c"
 LEAST_SCHEMA = "quell.bench-least-recorder/1"
-# What the programs of the least recorder do, and the compiler's options for it.
-LEAST_KINDS = {"do nothing": [], "read the clock, write a line": ["-DWRITES"]}
+# What the programs of the least recorder do.
+LEAST_KINDS = ["do nothing", "read the clock, write a line"]
 LOAD = "task:event_load"
 TIMEOUT_S = 120.0
 MIB = 2**20
@@ -46,6 +46,7 @@ OBSERVER_HIGH_PERCENT = 5.0
 PAIRS = 1000
 LOAD_S = 6
 LEAST_ROUNDS = 5
+LEAST_HOOKS = 20
 LEAST_S = 6
 # Time from the recording's first file to the load, and from the load's end to the last sample of the consumer.
 LEAD_S = 0.5
@@ -155,7 +156,8 @@ def least(setting: Setting, result: Result) -> None:
     objects = {what: setting.scratch / f"least-{at}.o" for at, what in enumerate(LEAST_KINDS)}
     headers = f"-I/usr/include/{platform.machine()}-linux-gnu"
     for what, path in objects.items():
-        compile_it = ["clang", "-target", "bpf", "-g", "-O2", headers, *LEAST_KINDS[what]]
+        watched = [] if what == LEAST_KINDS[0] else [f"-DWATCHED={setting.cpu}"]
+        compile_it = ["clang", "-target", "bpf", "-g", "-O2", headers, *watched]
         run([*compile_it, "-c", str(LEAST_PROGRAMS), "-o", str(path)], TIMEOUT_S).checked()
     found: dict[str, list[float]] = {what: [] for what in [*objects, "quell's"]}
     for _ in range(min(setting.rounds or LEAST_ROUNDS, LEAST_ROUNDS)):
@@ -190,6 +192,8 @@ def run_least(setting: Setting, loader: Path, programs: Path) -> float:
         document = json.loads(found[0].stdout)
         if document["schema"] != LEAST_SCHEMA:
             raise BenchError(f"least_recorder speaks {document['schema']!r}, not {LEAST_SCHEMA}")
+        if int(document["attached"]) < LEAST_HOOKS:
+            setting.say(f"the least recorder has {document['attached']} of {LEAST_HOOKS} hooks on this kernel")
         return int(document["ns"]) / int(document["runs"])
     except (ValueError, KeyError, TypeError, ZeroDivisionError) as error:
         raise BenchError(f"least_recorder did not print what {LEAST_SCHEMA} promises: {error!r}") from error

@@ -4,12 +4,12 @@
 //! its frequency, the hypervisor. What slows only the others comes from outside the core.
 
 use quell_recording::columns::{Columns, describe};
-use quell_recording::{Cpu, Interval, MemoryLevel, Method, Quanta, Recording};
+use quell_recording::{Cpu, Interval, MemoryLevel, MemoryName, Method, Quanta, Recording};
 use quell_sim::Draws;
 use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::Serialize;
-use statrs::distribution::{Beta, ContinuousCDF as _};
+use statrs::distribution::{ContinuousCDF as _, Normal};
 
 use crate::attribution::{activity, is_own, own_pid};
 use crate::stats::{ascending, mean, nearest_rank};
@@ -17,16 +17,19 @@ use crate::time_range::TimeRange;
 
 /// Length of a window, whose median stands for all loads of a level in it.
 const WINDOW_NS: u64 = 20_000_000;
-/// Fewest undisturbed quanta of a window whose median counts, and fewest such windows that show what is quiet.
+/// Fewest quanta of a window whose median counts, and fewest such windows that show what is quiet.
 const FEWEST: usize = 8;
 const FEWEST_WINDOWS: usize = 20;
 /// A window is slower if chance makes it as slow with at most this probability.
 const RARE: f64 = 1e-3;
 /// The quantile of the windows that counts as the quietest: some may hold fewer loads, or luckier ones.
 const QUIET: f64 = 0.05;
-/// Number of times that quanta are shuffled over the windows, to know what chance gives, and how many stay together then: neighbours are alike.
+/// Number of times that quanta are shuffled over the windows, to know what chance gives.
 const SHUFFLES: u64 = 8;
-const BLOCK: usize = 8;
+/// What the median of absolute normal deviates is to be multiplied with for their standard deviation.
+const NORMAL_MAD: f64 = 1.4826;
+/// Largest part of a quantum that the kernel may take for the rest of it to count.
+const MOST_KERNEL: f64 = 0.5;
 
 /// Loads from one level by one CPU.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema, Columns)]
@@ -66,7 +69,7 @@ pub struct MemoryRow {
     /// The part that is as long for loads from the core's own cache in the same windows: an upper bound, since memory has a clock of its own.
     #[column(title = "core %", precision = 2)]
     pub core_percent: f64,
-    /// The part in windows whose usual load was slower, beyond what the core explains: others used the cache or the memory. A lower bound.
+    /// The part in windows of 20 ms whose usual load was slower, beyond what the core explains: others used the cache or the memory.
     #[column(title = "memory %", precision = 2)]
     pub memory_percent: f64,
     /// What chance would put there (for the core: into *core*): the mean of eight recordings with the same differences of loads from the median of their
@@ -104,18 +107,25 @@ struct Sample {
 }
 
 impl Sample {
-    fn is_clean(&self) -> bool {
-        self.kernel_ns == 0.0
+    /// The time without the kernel's, if that was not most of it.
+    fn own_ns(&self) -> Option<f64> {
+        (self.kernel_ns <= MOST_KERNEL * self.load_ns).then_some(self.load_ns - self.kernel_ns)
     }
 }
 
 fn rows(series: &Quanta, levels: &[MemoryLevel], side: Option<(&[Interval], Option<u32>)>) -> Vec<MemoryRow> {
     let samples = samples(series, levels, side);
     let windows = Windows::of_levels(&samples);
-    let parts = split(&samples, &windows);
+    let Some(core) = levels.iter().position(|level| level.name == MemoryName::Core) else {
+        return Vec::new();
+    };
+    if windows.get(core).is_none_or(|core| core.quiet_ns.is_none()) {
+        return Vec::new();
+    }
+    let parts = split(&samples, &windows, core);
     let by_chance = |number| {
         let shuffled = shuffled(&samples, &windows, number);
-        split(&shuffled, &Windows::of_levels(&shuffled))
+        split(&shuffled, &Windows::of_levels(&shuffled), core)
     };
     let by_chance: Vec<Vec<Parts>> = (0..SHUFFLES).map(by_chance).collect();
     let end =
@@ -126,7 +136,7 @@ fn rows(series: &Quanta, levels: &[MemoryLevel], side: Option<(&[Interval], Opti
         let times = ascending(samples.iter().map(|one| one.load_ns));
         let quiet_ns = parts.quiet_ns?;
         let percent = |ns: f64| 100.0 * ns / quiet_ns;
-        let chance = by_chance.iter().map(|all| if at == 0 { all[at].core_ns } else { all[at].memory_ns });
+        let chance = by_chance.iter().map(|all| if at == core { all[at].core_ns } else { all[at].memory_ns });
         let Cpu(cpu) = series.cpu;
         Some(MemoryRow {
             cpu,
@@ -222,69 +232,89 @@ struct Parts {
 /// The windows of one level.
 #[derive(Default)]
 struct Windows {
-    /// The median of each window that has enough undisturbed quanta, and the number of its quanta; by window, ascending.
+    /// The median of each window that has enough quanta, and their number; by window, ascending.
     medians: Vec<(u64, f64, usize)>,
     quiet_ns: Option<f64>,
-    /// A median above this is not chance.
-    limit_ns: f64,
+    /// Usual number of quanta in a window, and the standard deviation of the median of that many by chance.
+    usual: f64,
+    deviation_ns: f64,
+}
+
+/// A window while `Windows` are made.
+struct Window {
+    number: u64,
+    median: f64,
+    size: usize,
+    /// Half the difference of the medians of its first and its second half.
+    half_difference: f64,
+}
+
+impl Window {
+    fn new(samples: &[Sample]) -> Option<Self> {
+        let loads: Vec<f64> = samples.iter().filter_map(Sample::own_ns).collect();
+        if loads.len() < FEWEST {
+            return None;
+        }
+        let median = |loads: &[f64]| nearest_rank(&ascending(loads.iter().copied()), 0.5);
+        let (first, second) = loads.split_at(loads.len() / 2);
+        let half_difference = (median(first)? - median(second)?) / 2.0;
+        Some(Self {
+            number: samples.first()?.window,
+            median: median(&loads)?,
+            size: loads.len(),
+            half_difference,
+        })
+    }
 }
 
 impl Windows {
     fn new(samples: &[Sample]) -> Option<Self> {
-        let of_window = |window: &[Sample]| {
-            let clean = ascending(window.iter().filter(|one| one.is_clean()).map(|one| one.load_ns));
-            let median = nearest_rank(&clean, 0.5).filter(|_| clean.len() >= FEWEST)?;
-            Some((window[0].window, median, window.len(), clean))
-        };
-        let found: Vec<_> =
-            samples.chunk_by(|one, other| one.window == other.window).filter_map(of_window).collect();
+        let same = |one: &Sample, other: &Sample| one.window == other.window;
+        let found: Vec<Window> = samples.chunk_by(same).filter_map(Window::new).collect();
         if found.len() < FEWEST_WINDOWS {
             return None;
         }
-        let medians = ascending(found.iter().map(|one| one.1));
+        let medians = ascending(found.iter().map(|one| one.median));
         let middle = nearest_rank(&medians, 0.5)?;
         // The quieter half: slow windows may vary more.
-        let quieter = || found.iter().filter(|one| one.1 <= middle);
-        let residuals = ascending(
-            quieter().flat_map(|(_, median, _, clean)| clean.iter().map(move |load| load - median)),
-        );
-        let size = nearest_rank(&ascending(quieter().map(|one| one.3.len() as f64)), 0.5)? as usize;
-        let spread = |p: f64| quantile_of_median(&residuals, size, p);
+        let quieter = || found.iter().filter(|one| one.median <= middle);
+        let usual = nearest_rank(&ascending(quieter().map(|one| one.size as f64)), 0.5)?;
+        // Half the difference of two halves varies as much as the median of the whole, also where neighbouring loads are alike.
+        let scaled = quieter().map(|one| one.half_difference.abs() * (one.size as f64 / usual).sqrt());
+        let deviation_ns = NORMAL_MAD * nearest_rank(&ascending(scaled), 0.5)?;
         let rank = (QUIET * medians.len() as f64).ceil().max(1.0);
         // Of equal windows the one of this rank lies that much below their centre.
-        let quiet_ns = medians.get(rank as usize - 1)? - spread(rank / (medians.len() + 1) as f64)?;
-        let limit_ns = quiet_ns + spread(1.0 - RARE)?;
-        let medians = found.into_iter().map(|(window, median, size, _)| (window, median, size)).collect();
-        (quiet_ns > 0.0).then_some(Self { medians, quiet_ns: Some(quiet_ns), limit_ns })
+        let below = Normal::standard().inverse_cdf(rank / (medians.len() + 1) as f64) * deviation_ns;
+        let quiet_ns = medians.get(rank as usize - 1)? - below;
+        let medians = found.iter().map(|one| (one.number, one.median, one.size)).collect();
+        (quiet_ns > 0.0).then_some(Self { medians, quiet_ns: Some(quiet_ns), usual, deviation_ns })
     }
 
     fn of_levels(levels: &[Vec<Sample>]) -> Vec<Self> {
         levels.iter().map(|samples| Self::new(samples).unwrap_or_default()).collect()
     }
 
-    fn median(&self, window: u64) -> Option<f64> {
+    fn window(&self, window: u64) -> Option<(f64, usize)> {
         let at = self.medians.binary_search_by_key(&window, |one| one.0).ok()?;
-        Some(self.medians[at].1)
+        Some((self.medians[at].1, self.medians[at].2))
+    }
+
+    /// By how much chance makes the median of this number of quanta slower, with probability `RARE` at most.
+    fn chance_ns(&self, size: usize) -> f64 {
+        Normal::standard().inverse_cdf(1.0 - RARE)
+            * self.deviation_ns
+            * (self.usual / size.max(1) as f64).sqrt()
     }
 
     /// How many times slower the core was in a window; 1 if that may be chance.
     fn slowdown(&self, window: u64) -> f64 {
-        let found = self.median(window).filter(|median| *median > self.limit_ns);
-        found.zip(self.quiet_ns).map_or(1.0, |(median, quiet)| median / quiet)
+        let (Some(quiet), Some((median, size))) = (self.quiet_ns, self.window(window)) else { return 1.0 };
+        if median > quiet + self.chance_ns(size) { median / quiet } else { 1.0 }
     }
 }
 
-/// The quantile of the median of `size` values, each drawn from these: the lower median is the order statistic of rank k = (n + 1) / 2, whose place in the
-/// distribution has a beta distribution with k and n − k + 1 (David & Nagaraja, "Order Statistics", 2003, 2.1).
-fn quantile_of_median(ascending: &[f64], size: usize, p: f64) -> Option<f64> {
-    let rank = size.div_ceil(2);
-    let place = Beta::new(rank as f64, (size - rank + 1) as f64).ok()?.inverse_cdf(p);
-    nearest_rank(ascending, place)
-}
-
-/// Of each level; the first one is the core's.
-fn split(levels: &[Vec<Sample>], windows: &[Windows]) -> Vec<Parts> {
-    let Some(core) = windows.first() else { return Vec::new() };
+/// Of each level; `core` is the number of the core's.
+fn split(levels: &[Vec<Sample>], windows: &[Windows], core: usize) -> Vec<Parts> {
     let parts = |(at, (samples, mine)): (usize, (&Vec<Sample>, &Windows))| {
         let Some(quiet) = mine.quiet_ns else { return Parts::default() };
         let count = samples.len().max(1) as f64;
@@ -293,10 +323,10 @@ fn split(levels: &[Vec<Sample>], windows: &[Windows]) -> Vec<Parts> {
         let mut parts = Parts { quiet_ns: Some(quiet), slower_ns, kernel_ns, ..Parts::default() };
         for &(window, median, size) in &mine.medians {
             let weight = size as f64 / count;
-            let above = (core.slowdown(window) - 1.0) * quiet;
+            let above = (windows[core].slowdown(window) - 1.0) * quiet;
             // No more than this level was slower, which may depend less on the core.
             parts.core_ns += above.min((median - quiet).max(0.0)) * weight;
-            if at > 0 && median > mine.limit_ns + above {
+            if at != core && median > quiet + mine.chance_ns(size) + above {
                 parts.memory_ns += (median - quiet - above) * weight;
             }
         }
@@ -311,15 +341,17 @@ fn shuffled(levels: &[Vec<Sample>], windows: &[Windows], number: u64) -> Vec<Vec
         let mut shuffled = samples.clone();
         let Some(quiet) = windows.quiet_ns else { return shuffled };
         let draws = Draws::new(number, &[1, of]);
-        let counts = |one: &Sample| one.is_clean().then(|| windows.median(one.window)).flatten();
-        let loads: Vec<f64> =
-            samples.iter().filter_map(|one| Some(quiet + one.load_ns - counts(one)?)).collect();
-        let mut blocks: Vec<&[f64]> = loads.chunks(BLOCK).collect();
+        let above = |one: &Sample| Some(one.own_ns()? - windows.window(one.window)?.0);
+        let loads: Vec<f64> = samples.iter().filter_map(above).collect();
+        // Half a window stays together, since neighbouring loads are alike.
+        let mut blocks: Vec<&[f64]> = loads.chunks((windows.usual / 2.0).max(1.0) as usize).collect();
         for last in (1..blocks.len()).rev() {
             blocks.swap(last, draws.below(last as u64, last as u64 + 1) as usize);
         }
-        let places = shuffled.iter_mut().filter(|one| counts(one).is_some());
-        places.zip(blocks.into_iter().flatten()).for_each(|(one, load)| one.load_ns = *load);
+        let places = shuffled.iter_mut().filter(|one| above(one).is_some());
+        for (one, above) in places.zip(blocks.into_iter().flatten()) {
+            one.load_ns = one.kernel_ns + quiet + above;
+        }
         shuffled
     };
     (0..).zip(levels.iter().zip(windows)).map(shuffle).collect()

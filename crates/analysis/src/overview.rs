@@ -54,9 +54,11 @@ pub struct Overview {
     pub quanta: Vec<QuantaOverview>,
     /// One entry for each CPU and level of memory, for the memory method.
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default)]
     pub memory: Vec<MemoryRow>,
     /// One entry for each CPU, thread and kind, for histograms.
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default)]
     pub histograms: Vec<HistogramOverview>,
 }
 

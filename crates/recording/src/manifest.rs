@@ -355,6 +355,13 @@ impl Manifest {
         self.rank_hosts.get(&rank).or(self.host.as_ref()).map(String::as_str)
     }
 
+    /// The level of memory whose loads are a quantum of this work; none for every other method.
+    #[must_use]
+    pub fn level_of(&self, work: u64) -> Option<&MemoryLevel> {
+        let is_memory = self.method == Method::Memory;
+        is_memory.then(|| self.memory.get(usize::try_from(work).ok()?)).flatten()
+    }
+
     /// Number of rows lost over all CPUs.
     pub fn lost(&self) -> u64 {
         self.cpus.iter().fold(0, |sum, cpu| sum.saturating_add(cpu.lost))
@@ -414,6 +421,11 @@ impl Manifest {
         }
         if self.memory.len() > MOST_LEVELS {
             return Err(format!("{} levels of memory are more than {MOST_LEVELS}", self.memory.len()));
+        }
+        for (at, level) in self.memory.iter().enumerate() {
+            if self.memory[..at].iter().any(|other| other.name == level.name) {
+                return Err(format!("the level `{}` of memory is listed twice", level.name));
+            }
         }
         for pair in self.cpus.windows(2) {
             if pair[0].cpu >= pair[1].cpu {

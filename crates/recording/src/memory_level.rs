@@ -15,6 +15,18 @@ pub enum MemoryName {
     Main,
 }
 
+impl MemoryName {
+    /// What a slice of such loads is called on a timeline.
+    #[must_use]
+    pub fn slice(self) -> &'static str {
+        match self {
+            Self::Core => "loads from the core's cache",
+            Self::Shared => "loads from the shared cache",
+            Self::Main => "loads from main memory",
+        }
+    }
+}
+
 impl std::fmt::Display for MemoryName {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.pad(match self {

@@ -28,7 +28,7 @@ pub struct Recording {
     pub manifest: Manifest,
     /// One trace per recorded CPU, in the manifest's order; for the detour method.
     pub traces: Vec<Trace>,
-    /// One series per recorded CPU, in the manifest's order; for FWQ and FTQ.
+    /// One series per recorded CPU, in the manifest's order; for FWQ, FTQ and loads from memory.
     pub quanta: Vec<Quanta>,
     /// The kernel's intervals on each recorded CPU, in the manifest's order; empty if sources are not known.
     pub intervals: Vec<Intervals>,

@@ -61,14 +61,14 @@ impl Trace {
     }
 }
 
-/// One quantum of the FWQ or FTQ probe.
+/// One quantum of the FWQ, FTQ or memory probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quantum {
     /// When it began, relative to the zero of its recording.
     pub start: Nanos,
     /// Its duration, which varies in FWQ.
     pub duration: Nanos,
-    /// Units of work done in it, which vary in FTQ.
+    /// Units of work done in it, which vary in FTQ; of the memory probe the number of the level in the manifest.
     pub work: u64,
 }
 

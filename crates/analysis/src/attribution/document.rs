@@ -20,6 +20,7 @@ pub struct Attribution {
     pub sources_unknown_because: Option<String>,
     /// What limits the figures of sources.
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default)]
     pub sources_warnings: Vec<Warning>,
     /// One entry per source, by time, quell's own last; null if sources are not known.
     pub sources: Option<Vec<SourceRow>>,

@@ -6,7 +6,7 @@ use quell_recording::{Intervals, Manifest, MemoryName, Nanos, Quantum, SourcesFa
 use super::*;
 use crate::attribution::fixture::tick;
 
-const WINDOWS: u64 = 60;
+const WINDOWS: u64 = 300;
 /// Quanta of each level in a window.
 const QUANTA: u64 = 50;
 /// Undisturbed loads, in ns; the number of loads in a quantum.
@@ -15,15 +15,22 @@ const LEVELS: [(MemoryName, f64, u32); 3] =
 
 /// A recording of one CPU. `slower` says by what factor loads from a level are slower in a window; each varies by 10 % around that.
 fn recording(slower: impl Fn(usize, u64) -> f64, intervals: Vec<Interval>) -> Recording {
+    correlated(0.0, slower, intervals)
+}
+
+/// One in which neighbouring loads are alike, with this correlation.
+fn correlated(alike: f64, slower: impl Fn(usize, u64) -> f64, intervals: Vec<Interval>) -> Recording {
     let draws = Draws::new(7, &[]);
+    let mut varies = [0.0; LEVELS.len()];
     let ns = |value: f64| Nanos::from_nanos(value as u64);
     let mut quanta = Vec::new();
     for window in 0..WINDOWS {
         for turn in 0..QUANTA {
             let mut start = Nanos::from_nanos(window * WINDOW_NS + turn * WINDOW_NS / QUANTA);
             for (level, (_, load, loads)) in LEVELS.iter().enumerate() {
-                let varies = 1.0 + 0.1 * draws.signed((window * QUANTA + turn) * 3 + level as u64);
-                let duration = ns(load * f64::from(*loads) * slower(level, window) * varies);
+                let drawn = 0.1 * draws.signed((window * QUANTA + turn) * 3 + level as u64);
+                varies[level] = alike * varies[level] + (1.0 - alike * alike).sqrt() * drawn;
+                let duration = ns(load * f64::from(*loads) * slower(level, window) * (1.0 + varies[level]));
                 quanta.push(Quantum { start, duration, work: level as u64 });
                 start += duration;
             }
@@ -55,6 +62,14 @@ fn what_varies_by_chance_is_no_ones_use_of_memory() {
     }
 }
 
+/// Loads that stay alike for some ms, eight quanta here, are no window's, and what chance gives is known.
+#[test]
+fn what_varies_slowly_by_chance_is_no_ones_use_of_memory() {
+    for row in memory(&correlated(0.78, |_, _| 1.0, Vec::new())) {
+        assert!(row.memory_percent < 0.6 && row.core_percent < 0.6, "{row:?}");
+    }
+}
+
 /// A fifth slower in half of the windows: a tenth on the whole.
 #[test]
 fn slower_windows_are_others_use_of_memory() {
@@ -63,7 +78,7 @@ fn slower_windows_are_others_use_of_memory() {
     let of = |at: usize| (&rows[at].level, rows[at].memory_percent, rows[at].core_percent);
     assert!(is_near(of(2).1, 10.0, 0.7), "{rows:?}");
     assert!(rows.iter().take(2).all(|row| row.memory_percent < 0.1), "{rows:?}");
-    assert!(rows.iter().all(|row| row.core_percent < 0.1 && row.chance_percent < 0.1), "{rows:?}");
+    assert!(rows.iter().all(|row| row.core_percent < 0.1 && row.chance_percent < 0.3), "{rows:?}");
     assert!(is_near(rows[2].quiet_ns, 100.0, 1.5), "{rows:?}");
 }
 
@@ -72,7 +87,7 @@ fn slower_windows_are_others_use_of_memory() {
 fn what_slows_the_core_is_not_memory() {
     let half = |_: usize, window: u64| if window % 2 == 1 { 1.2 } else { 1.0 };
     for row in memory(&recording(half, Vec::new())) {
-        assert!(is_near(row.core_percent, 10.0, 0.7) && row.memory_percent < 0.3, "{row:?}");
+        assert!(is_near(row.core_percent, 10.0, 1.0) && row.memory_percent < 0.3, "{row:?}");
     }
     // Memory that does not depend on the core's clock.
     let core = |level: usize, window: u64| if level == 0 { half(level, window) } else { 1.0 };
@@ -113,6 +128,36 @@ fn what_slows_both_is_the_cores_as_far_as_the_core_is_slower() {
     );
 }
 
+/// As on a kernel with a thousand ticks a second, while memory is slow.
+#[test]
+fn a_tick_in_each_quantum_hides_no_ones_use_of_memory() {
+    let half = |level: usize, window: u64| if level == 2 && window % 2 == 1 { 1.2 } else { 1.0 };
+    let plain = recording(half, Vec::new());
+    let main = plain.quanta[0].quanta.iter().filter(|one| one.work == 2);
+    let ticks = main.map(|one| tick(one.start.as_nanos() + 5_000, 2_000)).collect();
+    let mut disturbed = recording(half, ticks);
+    for one in disturbed.quanta[0].quanta.iter_mut().filter(|one| one.work == 2) {
+        one.duration += Nanos::from_nanos(2_000);
+    }
+    let row = memory(&disturbed).remove(2);
+    let expected = 100.0 * 2_000.0 / (512.0 * 100.0);
+    assert!(is_near(row.memory_percent, 10.0, 1.0), "{row:?}");
+    assert!(is_near(row.kernel_percent.unwrap(), expected, 0.2), "{row:?}");
+}
+
+#[test]
+fn levels_may_come_in_any_order() {
+    let half = |_: usize, window: u64| if window % 2 == 1 { 1.2 } else { 1.0 };
+    let mut turned = recording(half, Vec::new());
+    turned.manifest.memory.reverse();
+    turned.quanta[0].quanta.iter_mut().for_each(|one| one.work = 2 - one.work);
+    for row in memory(&turned) {
+        assert!(is_near(row.core_percent, 10.0, 1.0) && row.memory_percent < 0.3, "{row:?}");
+    }
+    turned.manifest.memory.remove(2);
+    assert_eq!(memory(&turned), [], "without the core nothing is known");
+}
+
 #[test]
 fn too_short_a_recording_has_no_figures() {
     let mut short = recording(|_, _| 1.0, Vec::new());
@@ -135,14 +180,4 @@ fn damaged_tables_have_figures_or_none() {
     assert_eq!(memory(&odd), []);
     odd.manifest.method = Method::Fwq;
     assert_eq!(memory(&odd), []);
-}
-
-/// Of three values the median is below the quantile p with probability 3 p² − 2 p³.
-#[test]
-fn the_quantile_of_a_median_is_that_of_its_order_statistic() {
-    let values: Vec<f64> = (1..=1_000).map(|at| f64::from(at) / 1_000.0).collect();
-    for p in [0.1f64, 0.5, 0.9] {
-        let below = 3.0 * p.powi(2) - 2.0 * p.powi(3);
-        assert!(is_near(quantile_of_median(&values, 3, below).unwrap(), p, 2e-3), "{p}");
-    }
 }

@@ -24,6 +24,8 @@ const MOST_PLOTS: usize = 2;
 const MEMORY: &str = "Slower is the time above that of the quietest moments, of all loads: by work of the kernel and other tasks, by a slower core, by others' use \
                       of the caches and of memory, and by the rest (single loads, and what lasts for less than 20 ms).\n";
 
+const TOO_SHORT: &str = "\nToo few loads to split their time: record for a second or more.\n";
+
 /// Noise overheads of systems for parallel programs, in percent: of a Cray XT-4, and of a Linux cluster (Hoefler, Schneider & Lumsdaine, SC 2010).
 const USUAL_PERCENT: [f64; 2] = [0.02, 0.21];
 
@@ -36,8 +38,12 @@ pub fn show(overview: &Overview, attribution: &Attribution, recording: &Recordin
     if recording.manifest.method == Method::Histogram {
         return text + &histogram_table(&overview.histograms);
     }
-    if !overview.memory.is_empty() {
-        return text + &rows(&overview.memory) + MEMORY + &sources::brief(attribution);
+    if recording.manifest.method == Method::Memory {
+        let table = match overview.memory.is_empty() {
+            true => TOO_SHORT.to_owned(),
+            false => rows(&overview.memory) + MEMORY,
+        };
+        return text + &table + &sources::brief(attribution);
     }
     if overview.cpus.is_empty() && overview.quanta.is_empty() {
         return text + "\nIt holds no CPU.\n";

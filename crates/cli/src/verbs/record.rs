@@ -80,7 +80,9 @@ fn report_bound(watched: &[Cpu], printer: Printer) -> anyhow::Result<()> {
 /// The command that shows most of a recording.
 fn look_at(manifest: &Manifest, output: &Path) -> String {
     let by = match &manifest.sources {
-        Some(sources) if sources.unknown_because.is_none() => " --by source",
+        Some(sources) if sources.unknown_because.is_none() && manifest.method != Method::Memory => {
+            " --by source"
+        }
         _ => "",
     };
     format!("quell show {}{by}", output.display())

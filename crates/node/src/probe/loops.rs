@@ -1,4 +1,5 @@
-//! The measuring loops. Nothing here allocates, locks, causes a page fault or makes a system call between `start` and the end.
+//! The measuring loops. Nothing here allocates, locks or makes a system call between `start` and the end, or causes a page fault: the buffers are
+//! locked in memory, and the lines of the memory probe have been touched.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,9 +1,12 @@
-//! What the memory probe loads: circles of cache lines, one for each level of the memory system.
+//! What the memory probe loads: circles of cache lines, for each level of the memory system.
 
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{Builder, Scope, ScopedJoinHandle};
 
 use quell_recording::{Cpu, MemoryLevel, MemoryName};
 
+use super::ProbeError;
 use crate::machine;
 
 /// Bytes of a line.
@@ -12,7 +15,7 @@ const LINE: usize = 64;
 const CIRCLES: usize = LINE / size_of::<u32>();
 /// Loads of a quantum. Those of the core's own cache take as long as some thousands that leave it.
 const LOADS: [u32; 3] = [32_768, 4_096, 4_096];
-/// Bounds of the largest level: no last cache is smaller than a quarter of the first, and more than the last would take long to make.
+/// Bounds of the largest level, where the last cache is unknown or small, and because more would take long to make.
 const LEAST_BYTES: usize = 64 << 20;
 const MOST_BYTES: usize = 1 << 30;
 
@@ -25,31 +28,57 @@ struct Line([u32; CIRCLES]);
 #[derive(Debug)]
 pub(super) struct Lines {
     lines: Vec<Line>,
+    /// Where each probe begins.
+    starts: Vec<u32>,
     name: MemoryName,
     loads: u32,
 }
 
+/// Number of probes that share a circle.
+fn sharers(probes: usize) -> usize {
+    probes.div_ceil(CIRCLES).max(1)
+}
+
 impl Lines {
-    /// Lines with this many circles, each through all of them in an order of its own: no load can begin before the one before it has ended, no
-    /// prefetcher knows the next, and no probe follows another.
-    fn new(name: MemoryName, bytes: usize, loads: u32, circles: usize) -> io::Result<Self> {
-        let count = (bytes / LINE).max(2);
+    /// Lines with a circle for each probe, in an order of its own: no load can begin before the one before it has ended, no prefetcher knows the
+    /// next, and no probe follows another. Where probes share an order, each has a part of main memory's lines as its circle; of a cache's lines,
+    /// all must be loaded, and whoever follows finds them in the cache in any case. Ends early if `stop` is set.
+    fn new(name: MemoryName, bytes: usize, loads: u32, probes: usize, stop: &AtomicBool) -> io::Result<Self> {
+        let parts = sharers(probes);
+        let count = (bytes / LINE).max(2 * parts);
+        let no_memory = |_| io::Error::from(io::ErrorKind::OutOfMemory);
         let mut lines: Vec<Line> = Vec::new();
-        lines.try_reserve_exact(count).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
+        lines.try_reserve_exact(count).map_err(no_memory)?;
         machine::prefer_huge_pages(lines.as_mut_ptr().cast(), count * LINE);
-        lines.extend((0..count as u32).map(|own| Line([own; CIRCLES])));
+        lines.resize(count, Line([0; CIRCLES]));
+        let mut order: Vec<u32> = Vec::new();
+        order.try_reserve_exact(count).map_err(no_memory)?;
+        order.extend(0..count as u32);
+        let mut starts = vec![0; probes];
         let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-        for circle in 0..circles.clamp(1, CIRCLES) {
-            // Sattolo's algorithm gives one circle.
+        for circle in 0..probes.min(CIRCLES) {
+            if stop.load(Ordering::Relaxed) {
+                break;
+            }
             for last in (1..count).rev() {
                 state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-                let other = (((state >> 32) * last as u64) >> 32) as usize;
-                let link = lines[last].0[circle];
-                lines[last].0[circle] = lines[other].0[circle];
-                lines[other].0[circle] = link;
+                order.swap(last, (((state >> 32) * (last as u64 + 1)) >> 32) as usize);
+            }
+            let part = |at: usize| &order[count * at / parts..count * (at + 1) / parts];
+            let circles: Vec<&[u32]> =
+                if name == MemoryName::Main { (0..parts).map(part).collect() } else { vec![&order] };
+            for way in circles {
+                for (line, next) in way.iter().zip(way.iter().cycle().skip(1)) {
+                    lines[*line as usize].0[circle] = *next;
+                }
+            }
+            for at in 0..parts {
+                if let Some(start) = starts.get_mut(at * CIRCLES + circle) {
+                    *start = part(at)[0];
+                }
             }
         }
-        Ok(Self { lines, name, loads })
+        Ok(Self { lines, starts, name, loads })
     }
 }
 
@@ -65,15 +94,12 @@ pub(super) struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    /// The walk of the probe with this number, of `probes`. Those that share a circle begin as far from each other as they can.
-    fn new(level: &'a Lines, number: usize, probes: usize) -> Self {
+    /// The walk of the probe with this number.
+    fn new(level: &'a Lines, number: usize) -> Self {
         // Other levels have replaced the core's lines since they were loaded last.
         let warm = if level.name == MemoryName::Core { level.lines.len() as u32 } else { 0 };
-        let mut walk =
-            Self { lines: &level.lines, circle: number % CIRCLES, at: 0, loads: level.loads, warm };
-        let (part, parts) = (number / CIRCLES, probes.div_ceil(CIRCLES).max(1));
-        walk.follow((level.lines.len() * part / parts) as u32);
-        walk
+        let at = level.starts.get(number).copied().unwrap_or(0);
+        Self { lines: &level.lines, circle: number % CIRCLES, at, loads: level.loads, warm }
     }
 
     #[inline]
@@ -108,41 +134,44 @@ pub(super) struct Levels {
 
 const NAMES: [MemoryName; 3] = [MemoryName::Core, MemoryName::Shared, MemoryName::Main];
 
+type Making<'scope> = (Vec<Cpu>, ScopedJoinHandle<'scope, Result<Vec<Lines>, ProbeError>>);
+
 impl Levels {
-    /// Lines for the caches of these CPUs.
+    /// Lines for the caches of these CPUs. With `stop` set, they are not complete.
     ///
     /// # Errors
-    /// If there is not enough memory.
-    pub fn new(cpus: &[Cpu]) -> io::Result<Self> {
+    /// If there is not enough memory, or a node's thread cannot be started and bound.
+    pub fn new(cpus: &[Cpu], stop: &AtomicBool) -> Result<Self, ProbeError> {
         let caches: Vec<_> = cpus.iter().map(|&cpu| machine::caches(cpu)).collect();
-        let sizes = sizes(&caches);
-        let mut nodes: Vec<(Option<u32>, Vec<Cpu>)> = Vec::new();
+        let mut by_node: Vec<(Option<u32>, Vec<Cpu>)> = Vec::new();
         for &cpu in cpus {
             let node = machine::place(cpu).numa_node;
-            match nodes.iter_mut().find(|one| one.0 == node) {
+            match by_node.iter_mut().find(|one| one.0 == node) {
                 Some((_, cpus)) => cpus.push(cpu),
-                None => nodes.push((node, vec![cpu])),
+                None => by_node.push((node, vec![cpu])),
             }
         }
-        let make = |cpus: &[Cpu]| -> io::Result<Vec<Lines>> {
-            // Who touches a page first has it in the memory of its node.
-            machine::pin(&cpus[..1])?;
-            let level = |at: usize| Lines::new(NAMES[at], sizes[at], LOADS[at], cpus.len());
-            (0..NAMES.len()).map(level).collect()
-        };
-        let nodes = nodes.into_iter().map(|(_, cpus)| {
-            let made = std::thread::scope(|scope| scope.spawn(|| make(&cpus)).join());
-            let lines = made.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-            Ok((cpus, lines))
-        });
-        Ok(Self { nodes: nodes.collect::<io::Result<_>>()?, sizes })
+        let most = by_node.iter().map(|(_, cpus)| sharers(cpus.len())).max().unwrap_or(1);
+        let sizes = sizes(&caches, most);
+        let nodes = std::thread::scope(|scope| {
+            let making: Vec<Making<'_>> = by_node
+                .into_iter()
+                .map(|(_, cpus)| start_making(scope, cpus, sizes, stop))
+                .collect::<Result<_, _>>()?;
+            let join = |(cpus, thread): Making<'_>| {
+                let made = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+                made.map(|lines| (cpus, lines))
+            };
+            making.into_iter().map(join).collect::<Result<Vec<_>, ProbeError>>()
+        })?;
+        Ok(Self { nodes, sizes })
     }
 
     /// A probe's way through each level; none if the CPU is not one of them.
     pub fn walks(&self, cpu: Cpu) -> Vec<Walk<'_>> {
         let of_node = self.nodes.iter().find_map(|(cpus, lines)| {
             let number = cpus.iter().position(|one| *one == cpu)?;
-            Some(lines.iter().map(move |level| Walk::new(level, number, cpus.len())).collect())
+            Some(lines.iter().map(move |level| Walk::new(level, number)).collect())
         });
         of_node.unwrap_or_default()
     }
@@ -155,9 +184,30 @@ impl Levels {
     }
 }
 
+/// Makes the lines of a node on one of its CPUs: who touches a page first has it in the memory of its node.
+fn start_making<'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    cpus: Vec<Cpu>,
+    sizes: [usize; 3],
+    stop: &'scope AtomicBool,
+) -> Result<Making<'scope>, ProbeError> {
+    let (cpu, probes) = (cpus[0], cpus.len());
+    let make = move || {
+        machine::pin(&[cpu]).map_err(|source| ProbeError::Pin { cpu, source })?;
+        let level = |at: usize| {
+            Lines::new(NAMES[at], sizes[at], LOADS[at], probes, stop)
+                .map_err(|source| ProbeError::Buffer { cpu, source })
+        };
+        (0..NAMES.len()).map(level).collect()
+    };
+    let thread = Builder::new().spawn_scoped(scope, make);
+    Ok((cpus, thread.map_err(|source| ProbeError::Spawn { cpu, source })?))
+}
+
 /// Half of the first cache; twice what comes before the last one, and at most half of that; four times the last one. `caches` are the sizes of the
-/// data caches of each CPU, by level: of unlike CPUs the smaller or the larger one counts.
-fn sizes(caches: &[Vec<(u32, usize)>]) -> [usize; 3] {
+/// data caches of each CPU, by level: of unlike CPUs the smaller or the larger one counts. Where `sharers` probes share an order of main memory's lines,
+/// there are as many times as many.
+fn sizes(caches: &[Vec<(u32, usize)>], sharers: usize) -> [usize; 3] {
     let of = |cpu: &[(u32, usize)], level: u32| cpu.iter().find(|one| one.0 == level).map(|one| one.1);
     let first = caches.iter().filter_map(|cpu| of(cpu, 1)).min().unwrap_or(32 << 10);
     let last = |cpu: &Vec<(u32, usize)>| cpu.iter().copied().max();
@@ -167,7 +217,8 @@ fn sizes(caches: &[Vec<(u32, usize)>]) -> [usize; 3] {
     let before = caches.iter().filter_map(before).max().unwrap_or(first);
     let least = 4 * first;
     let shared = (2 * before).clamp(least, (smallest.unwrap_or(1 << 20) / 2).max(least));
-    [first / 2, shared, (4 * largest.unwrap_or(0)).clamp(LEAST_BYTES, MOST_BYTES)]
+    let main = (4 * largest.unwrap_or(0)).max(LEAST_BYTES).saturating_mul(sharers);
+    [first / 2, shared, main.min(MOST_BYTES)]
 }
 
 #[cfg(test)]
@@ -175,18 +226,31 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
     use super::*;
 
+    static GOES_ON: AtomicBool = AtomicBool::new(false);
+
+    /// The lines that a probe loads until it is where it began.
+    fn way(level: &Lines, number: usize) -> Vec<u32> {
+        let mut walk = Walk::new(level, number);
+        let mut way = Vec::new();
+        while way.first() != Some(&walk.at) {
+            way.push(walk.at);
+            walk.load();
+        }
+        way
+    }
+
     #[test]
     fn each_probe_visits_every_line_before_it_comes_back() {
-        for (bytes, probes) in [(2 * LINE, 1), (16 << 10, 3), (100 * LINE, 40)] {
-            let level = Lines::new(MemoryName::Main, bytes, 1, probes).unwrap();
+        for (name, bytes, probes) in [
+            (MemoryName::Main, 2 * LINE, 1),
+            (MemoryName::Main, 16 << 10, 3),
+            (MemoryName::Shared, 100 * LINE, 40),
+        ] {
+            let level = Lines::new(name, bytes, 1, probes, &GOES_ON).unwrap();
             for number in 0..probes {
-                let mut walk = Walk::new(&level, number, probes);
-                let (start, mut visited) = (walk.at, vec![false; level.lines.len()]);
-                for _ in 0..level.lines.len() {
-                    assert!(!std::mem::replace(&mut visited[walk.at as usize], true), "{bytes} {number}");
-                    walk.load();
-                }
-                assert_eq!(walk.at, start);
+                let mut way = way(&level, number);
+                way.sort_unstable();
+                assert!(way.into_iter().eq(0..level.lines.len() as u32), "{bytes} {number}");
             }
         }
     }
@@ -194,26 +258,33 @@ mod tests {
     /// A probe that follows another finds in the shared cache what that one has loaded.
     #[test]
     fn probes_do_not_follow_each_other() {
-        let level = Lines::new(MemoryName::Main, 1_000 * LINE, 1, 32).unwrap();
-        let way = |number: usize| {
-            let mut walk = Walk::new(&level, number, 32);
-            (0..1_000).map(|_| (walk.at, walk.load()).0).collect::<Vec<u32>>()
-        };
-        let [first, other, same] = [0, 1, 16].map(way);
+        let level = Lines::new(MemoryName::Main, 1_000 * LINE, 1, 32, &GOES_ON).unwrap();
+        let [first, other, same] = [0, 1, 16].map(|number| way(&level, number));
         let next = |way: &[u32], line: u32| {
-            let at = way.iter().position(|one| *one == line).unwrap();
-            way[(at + 1) % way.len()]
+            let at = way.iter().position(|one| *one == line)?;
+            Some(way[(at + 1) % way.len()])
         };
-        let shared = (0..1_000).filter(|&line| next(&first, line) == next(&other, line)).count();
+        let shared = (0..1_000)
+            .filter(|&line| next(&first, line).is_some_and(|found| next(&other, line) == Some(found)));
+        let shared = shared.count();
         assert!(shared < 20, "{shared} of 1,000 steps are the same");
-        assert_eq!(same[0], first[500], "half a circle ahead");
+        assert_eq!((first.len(), same.len()), (500, 500));
+        assert!(first.iter().all(|line| !same.contains(line)), "those on one order have no line in common");
+    }
+
+    #[test]
+    fn a_stop_ends_the_making() {
+        let level = Lines::new(MemoryName::Main, 1 << 20, 1, 2, &AtomicBool::new(true)).unwrap();
+        let mut walk = Walk::new(&level, 1);
+        walk.load();
+        assert_eq!(walk.at, 0);
     }
 
     #[test]
     fn each_level_has_lines_that_the_ones_before_cannot_hold() {
         let (kib, mib) = (1 << 10, 1 << 20);
         let sizes = |caches: &[&[(u32, usize)]]| {
-            super::sizes(&caches.iter().map(|cpu| cpu.to_vec()).collect::<Vec<_>>())
+            super::sizes(&caches.iter().map(|cpu| cpu.to_vec()).collect::<Vec<_>>(), 1)
         };
         // A server, a desktop, a small board without a third level, nothing known.
         assert_eq!(sizes(&[&[(1, 32 * kib), (2, mib), (3, 36 * mib)]]), [16 * kib, 2 * mib, 144 * mib]);
@@ -226,5 +297,7 @@ mod tests {
         assert_eq!(sizes(&[&large, &small]), [16 * kib, 2 * mib, 64 * mib]);
         // The largest last cache of today.
         assert_eq!(sizes(&[&[(1, 32 * kib), (2, 2 * mib), (3, 504 * mib)]])[2], 1024 * mib);
+        // More probes than circles.
+        assert_eq!(super::sizes(&[vec![(1, 32 * kib), (2, mib), (3, 36 * mib)]], 4)[2], 576 * mib);
     }
 }

@@ -57,8 +57,7 @@ pub fn stream(plan: &Plan, stop: &AtomicBool, sink: &mut dyn Sink) -> Result<Man
         plan.cpus.iter().map(|&cpu| Probe::new(cpu, plan.cpus.len())).collect::<Result<Vec<_>, _>>()?;
     let mut manifest = first_manifest(plan.method, &plan.cpus, &plan.command);
     manifest.quantum_ns = matches!(plan.method, Method::Fwq | Method::Ftq).then_some(plan.quantum);
-    let levels = (plan.method == Method::Memory).then(|| Levels::new(&plan.cpus)).transpose();
-    let levels = levels.map_err(|source| ProbeError::Buffer { cpu: plan.cpus[0], source })?;
+    let levels = (plan.method == Method::Memory).then(|| Levels::new(&plan.cpus, stop)).transpose()?;
     manifest.memory = levels.as_ref().map_or_else(Vec::new, Levels::facts);
     manifest.warnings.extend(fallback.map(|because| Warning::CoarseClock { because }));
     if probes.iter().any(|probe| !probe.ring.locked()) {

@@ -176,7 +176,6 @@ impl Probe {
     pub fn run(&self, run: &Run) -> Result<Seen, ProbeError> {
         let _done = DoneOnDrop(&self.done);
         let calibration = self.prepare(run).inspect_err(|_| run.halt.store(true, Ordering::SeqCst))?;
-        // Before the gate, because those that share a circle first go to their places on it.
         let walks = run.levels.as_ref().map_or_else(Vec::new, |levels| levels.walks(self.cpu));
         run.gate.wait(&run.halt);
         if run.halt.load(Ordering::SeqCst) {

@@ -227,17 +227,21 @@ impl<'a> Stream<'a> {
         self.reach[index].start = self.reach[index].start.min(start);
         if self.run.plan.method == Method::Detour {
             let gap = row.ticks.saturating_sub(probe.turn_ticks.load(Ordering::Relaxed)).max(1);
-            let at_work =
-                self.shared_cpu == Some(probe.cpu) && self.own.touches(row.start, row.start + row.ticks);
-            let own = at_work || self.is_stop(row);
+            let own = self.is_own(probe.cpu, row);
             let detour = Detour { start, duration: self.run.rate.length(gap), own };
             self.reach[index].end = detour.end();
             self.detours.push((probe.cpu, detour));
-        } else {
+        } else if self.run.plan.method != Method::Memory || !self.is_own(probe.cpu, row) {
             let duration = self.time(row.start.saturating_add(row.ticks)) - start;
             self.reach[index].end = start + duration;
             self.quanta.push((probe.cpu, Quantum { start, duration, work: row.work }));
         }
+    }
+
+    /// Whether quell itself, or a stop of it, took the CPU.
+    fn is_own(&self, cpu: Cpu, row: Row) -> bool {
+        let at_work = self.shared_cpu == Some(cpu) && self.own.touches(row.start, row.start + row.ticks);
+        at_work || self.is_stop(row)
     }
 
     fn is_stop(&self, row: Row) -> bool {

@@ -46,8 +46,11 @@ pub(super) fn write(recording: &Recording, out: &mut dyn Write) -> io::Result<()
     }
     for series in &recording.quanta {
         for quantum in &series.quanta {
-            let args = json!({"work": quantum.work});
-            slice(series.cpu.0, DETOURS, "quantum", quantum.start, quantum.duration, args)?;
+            let (name, args) = match recording.manifest.level_of(quantum.work) {
+                Some(level) => (level.name.slice(), json!({})),
+                None => ("quantum", json!({"work": quantum.work})),
+            };
+            slice(series.cpu.0, DETOURS, name, quantum.start, quantum.duration, args)?;
         }
     }
     for side in &recording.intervals {

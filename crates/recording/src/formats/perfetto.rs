@@ -132,7 +132,10 @@ fn groups_of_cpus(recording: &Recording) -> BTreeMap<u32, Group<'_>> {
     }
     for series in recording.quanta.iter().filter(|series| !series.quanta.is_empty()) {
         let group = cpus.entry(series.cpu.0).or_insert_with(|| group(series.cpu));
-        series.quanta.iter().for_each(|quantum| group.push(Event::Quantum(quantum)));
+        for quantum in &series.quanta {
+            let level = recording.manifest.level_of(quantum.work).map(|level| level.name);
+            group.push(Event::Quantum(quantum, level));
+        }
     }
     cpus
 }

@@ -19,7 +19,7 @@ pub struct HostRow {
     pub host: Option<String>,
     /// The state of the recording, as in quell.show.
     pub state: String,
-    /// `detour`, `fwq`, `ftq`, `kernel` or `phases`.
+    /// `detour`, `fwq`, `ftq`, `memory`, `kernel` or `phases`.
     pub method: String,
     /// The observed CPUs, as in `0,2-5`.
     pub cpus: String,

@@ -84,8 +84,9 @@ fn slices_of_cpu(recording: &Recording, cpu: Cpu, regions: &mut Regions) -> Vec<
         }
     }
     for series in recording.quanta.iter().filter(|series| series.cpu == cpu) {
-        let region = regions.number("quantum");
         let slice = |quantum: &quell_recording::Quantum| {
+            let level = recording.manifest.level_of(quantum.work);
+            let region = regions.number(level.map_or("quantum", |level| level.name.slice()));
             let start = quantum.start.as_nanos();
             Slice { start, end: start.saturating_add(quantum.duration.as_nanos()), region }
         };

@@ -2,7 +2,9 @@
 
 use super::schema::DebugAnnotation;
 use crate::display_text::one_line;
-use crate::{Cpu, CpuFacts, Detour, Interval, Nanos, Quantum, Source, SourceKind, SourceLevel, Thread};
+use crate::{
+    Cpu, CpuFacts, Detour, Interval, MemoryName, Nanos, Quantum, Source, SourceKind, SourceLevel, Thread,
+};
 
 /// The tracks of a CPU or a thread, from top to bottom. Below the detours, each level can interrupt all levels that follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -51,7 +53,7 @@ pub(super) enum Event<'a> {
     Cpu(&'a CpuFacts),
     Thread(&'a Thread),
     Detour(&'a Detour),
-    Quantum(&'a Quantum),
+    Quantum(&'a Quantum, Option<MemoryName>),
     Interval(Cpu, &'a Interval),
 }
 
@@ -61,7 +63,7 @@ impl Event<'_> {
             Self::Cpu(facts) => facts.start_ns,
             Self::Thread(thread) => thread.start,
             Self::Detour(detour) => detour.start,
-            Self::Quantum(quantum) => quantum.start,
+            Self::Quantum(quantum, _) => quantum.start,
             Self::Interval(_, interval) => interval.start,
         }
     }
@@ -72,7 +74,7 @@ impl Event<'_> {
             Self::Cpu(facts) => facts.end_ns.max(facts.start_ns),
             Self::Thread(thread) => thread.end.max(thread.start),
             Self::Detour(detour) => detour.end(),
-            Self::Quantum(quantum) => quantum.start + quantum.duration,
+            Self::Quantum(quantum, _) => quantum.start + quantum.duration,
             Self::Interval(_, interval) => interval.end(),
         }
     }
@@ -81,7 +83,7 @@ impl Event<'_> {
         match self {
             Self::Cpu(_) | Self::Thread(_) => Level::Watched,
             Self::Detour(_) => Level::Detours,
-            Self::Quantum(_) => Level::Quanta,
+            Self::Quantum(..) => Level::Quanta,
             Self::Interval(_, interval) => match interval.source.kind() {
                 SourceKind::Fault => Level::Faults,
                 SourceKind::Steal => Level::Steal,
@@ -100,7 +102,7 @@ impl Event<'_> {
             Self::Cpu(_) | Self::Thread(_) => "watched".to_owned(),
             Self::Detour(Detour { own: true, .. }) => "detour (quell's own)".to_owned(),
             Self::Detour(_) => "detour".to_owned(),
-            Self::Quantum(_) => "quantum".to_owned(),
+            Self::Quantum(_, level) => level.map_or("quantum", MemoryName::slice).to_owned(),
             Self::Interval(_, Interval { source: Source::Steal, .. }) => "steal window".to_owned(),
             Self::Interval(_, interval) => one_line(&interval.source.to_string()),
         }
@@ -126,7 +128,8 @@ impl Event<'_> {
                 number("moved_ns", thread.moved.time.as_nanos()),
             ],
             Self::Detour(_) => Vec::new(),
-            Self::Quantum(quantum) => vec![number("work", quantum.work)],
+            Self::Quantum(_, Some(_)) => Vec::new(),
+            Self::Quantum(quantum, None) => vec![number("work", quantum.work)],
             Self::Interval(cpu, interval) => annotations_of(*cpu, interval),
         }
     }

@@ -321,6 +321,11 @@ fn slices_have_categories_to_filter_them_by() {
     let expected =
         [("detour", "detours"), ("quantum", "quanta"), ("softirq:RCU", "softirq"), ("watched", "watched")];
     assert_eq!(found, expected.map(|(name, category)| (name.to_owned(), vec![category.to_owned()])).into());
+    recording.quanta[0].quanta[0].work = 0;
+    recording.manifest.method = crate::Method::Memory;
+    recording.manifest.memory =
+        vec![crate::MemoryLevel { name: crate::MemoryName::Main, bytes: 64, loads: 1 }];
+    assert_eq!(at(&slices(&recording), "loads from main memory"), (100, 140, 0));
 }
 
 #[test]
