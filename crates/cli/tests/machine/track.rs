@@ -7,7 +7,7 @@ use crate::support::applications::{HPCC, MELT};
 use crate::support::quell;
 use crate::support::replaying::launch;
 use crate::support::tools::{compile, is_here, mpis};
-use quell_testing::machine;
+use quell_testing::{inconclusive, machine};
 use serde_json::Value;
 
 /// Traces a command into `run`, and tracks the run.
@@ -19,7 +19,11 @@ fn tracked(folder: &Path, run: &str, command: &[String]) -> Value {
         quell(folder).args(&words).env("OMP_NUM_THREADS", "1").env("QUELL_CACHE", cache).output().unwrap();
     let printed = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{run}: {printed}");
-    assert!(!printed.contains("lost"), "{run}: {printed}");
+    for line in printed.lines().filter(|line| line.contains("lost")) {
+        // No event of MPI. The kernel's intervals come as fast as ranks that wait yield, on a slow machine faster than they can be read.
+        assert!(line.contains("kernel intervals were lost"), "{run}: {printed}");
+        inconclusive(&format!("{run}: {line}"));
+    }
     if is_here("otf2-print") {
         let printed = Command::new("otf2-print").arg(folder.join(run).join("traces.otf2")).output().unwrap();
         let complained = String::from_utf8_lossy(&printed.stderr).into_owned();
