@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::Warning;
-use crate::stats::{ascending, mean, median, median_absolute_deviation, type7_lower};
+use crate::stats::{MAD_TO_SIGMA, ascending, mean, median, median_absolute_deviation, type7_lower};
 
 /// Number of pairs below which there is no slowdown.
 pub const FEWEST_PAIRS: usize = 10;
@@ -24,8 +24,6 @@ const APART: f64 = 0.1;
 const NEIGHBOURS: usize = 11;
 /// The biweight leaves out residuals above this many standard deviations: 95 % efficient where they are Gaussian.
 const CUT: f64 = 4.685;
-/// The standard deviation of a Gaussian over its median absolute deviation.
-const GAUSSIAN: f64 = 1.4826;
 /// Maximum number of rounds of the fit, which ends when it moves by less than this share of the cut.
 const FIT_ROUNDS: usize = 30;
 const SETTLED: f64 = 1e-4;
@@ -181,7 +179,7 @@ impl Fit {
         let residuals: Vec<f64> = pairs.iter().map(|pair| fit.residual(pair)).collect();
         let centre = median(&ascending(residuals.iter().copied())).unwrap_or(0.0);
         fit.slowdown += centre;
-        fit.cut = CUT * GAUSSIAN * median_absolute_deviation(&residuals, centre).unwrap_or(0.0);
+        fit.cut = CUT * MAD_TO_SIGMA * median_absolute_deviation(&residuals, centre).unwrap_or(0.0);
         if fit.cut == 0.0 {
             return fit;
         }

@@ -9,10 +9,9 @@ use quell_sim::Draws;
 use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::Serialize;
-use statrs::distribution::{ContinuousCDF as _, Normal};
 
 use crate::attribution::{activity, is_own, own_pid};
-use crate::stats::{ascending, mean, nearest_rank};
+use crate::stats::{MAD_TO_SIGMA, ascending, mean, median_low, nearest_rank, normal_quantile};
 use crate::time_range::TimeRange;
 
 /// Length of a window, whose median stands for all loads of a level in it.
@@ -26,8 +25,6 @@ const RARE: f64 = 1e-3;
 const QUIET: f64 = 0.05;
 /// Number of times that quanta are shuffled over the windows, to know what chance gives.
 const SHUFFLES: u64 = 8;
-/// What the median of absolute normal deviates is to be multiplied with for their standard deviation.
-const NORMAL_MAD: f64 = 1.4826;
 /// Largest part of a quantum that the kernel may take for the rest of it to count.
 const MOST_KERNEL: f64 = 0.5;
 
@@ -145,7 +142,7 @@ fn rows(series: &Quanta, levels: &[MemoryLevel], side: Option<(&[Interval], Opti
             quanta: samples.len() as u64,
             span_ns,
             quiet_ns,
-            p50_ns: nearest_rank(&times, 0.5)?,
+            p50_ns: median_low(&times)?,
             p99_ns: nearest_rank(&times, 0.99)?,
             slower_percent: percent(parts.slower_ns),
             kernel_percent: side.map(|_| percent(parts.kernel_ns)),
@@ -255,7 +252,7 @@ impl Window {
         if loads.len() < FEWEST {
             return None;
         }
-        let median = |loads: &[f64]| nearest_rank(&ascending(loads.iter().copied()), 0.5);
+        let median = |loads: &[f64]| median_low(&ascending(loads.iter().copied()));
         let (first, second) = loads.split_at(loads.len() / 2);
         let half_difference = (median(first)? - median(second)?) / 2.0;
         Some(Self {
@@ -275,16 +272,16 @@ impl Windows {
             return None;
         }
         let medians = ascending(found.iter().map(|one| one.median));
-        let middle = nearest_rank(&medians, 0.5)?;
+        let middle = median_low(&medians)?;
         // The quieter half: slow windows may vary more.
         let quieter = || found.iter().filter(|one| one.median <= middle);
-        let usual = nearest_rank(&ascending(quieter().map(|one| one.size as f64)), 0.5)?;
+        let usual = median_low(&ascending(quieter().map(|one| one.size as f64)))?;
         // Half the difference of two halves varies as much as the median of the whole, also where neighbouring loads are alike.
         let scaled = quieter().map(|one| one.half_difference.abs() * (one.size as f64 / usual).sqrt());
-        let deviation_ns = NORMAL_MAD * nearest_rank(&ascending(scaled), 0.5)?;
+        let deviation_ns = MAD_TO_SIGMA * median_low(&ascending(scaled))?;
         let rank = (QUIET * medians.len() as f64).ceil().max(1.0);
         // Of equal windows the one of this rank lies that much below their centre.
-        let below = Normal::standard().inverse_cdf(rank / (medians.len() + 1) as f64) * deviation_ns;
+        let below = normal_quantile(rank / (medians.len() + 1) as f64) * deviation_ns;
         let quiet_ns = medians.get(rank as usize - 1)? - below;
         let medians = found.iter().map(|one| (one.number, one.median, one.size)).collect();
         (quiet_ns > 0.0).then_some(Self { medians, quiet_ns: Some(quiet_ns), usual, deviation_ns })
@@ -301,9 +298,7 @@ impl Windows {
 
     /// By how much chance makes the median of this number of quanta slower, with probability `RARE` at most.
     fn chance_ns(&self, size: usize) -> f64 {
-        Normal::standard().inverse_cdf(1.0 - RARE)
-            * self.deviation_ns
-            * (self.usual / size.max(1) as f64).sqrt()
+        normal_quantile(1.0 - RARE) * self.deviation_ns * (self.usual / size.max(1) as f64).sqrt()
     }
 
     /// How many times slower the core was in a window; 1 if that may be chance.
