@@ -1,11 +1,14 @@
 //! Applies a plan. Each original is in the journal, on disk, before its place is written; if the plan fails, what was written is reverted.
 
+mod others;
+
 use std::path::PathBuf;
 
+use self::others::{holder, refuse_interrupted, split_passing};
 use super::fault;
 use super::groups;
 use super::journal::{
-    Begin, Dependents, Group, Intent, Journal, KeeperRecord, Moment, Planned, Record, Transaction, VERSION,
+    Begin, Dependents, Group, Intent, Journal, KeeperRecord, Moment, Planned, Record, VERSION,
 };
 use super::keeper::{self, Holds, KeeperError, Until};
 use super::moment::{boot_id, now};
@@ -108,14 +111,16 @@ pub fn apply(root: &Root, plan: &Plan, applying: &Applying<'_>) -> Result<Applie
     let _lock = Lock::take(root)?;
     let store = Store::open(root)?;
     refuse_interrupted(&store)?;
-    let (writes, already) = due(root, plan)?;
-    let mut applied = Applied { already: ids(&already), ..Applied::default() };
+    let Looked { mut writes, already, absent } = look(root, plan)?;
     if writes.is_empty() {
         return match holder(&store, plan)? {
             Some(id) if applying.until.is_some() => Err(ApplyError::Applied(id)),
-            _ => Ok(applied),
+            _ => Ok(Applied { already: ids(&already), refused: absent, ..Applied::default() }),
         };
     }
+    let (passing, already) = split_passing(&store, already, &applying.keepers)?;
+    writes.extend(passing);
+    let mut applied = Applied { already: ids(&already), refused: absent, ..Applied::default() };
     let id = new_id(&store)?;
     let journal = begun(root, &store, &id, plan, &writes)?;
     applied.id = Some(id.clone());
@@ -175,31 +180,8 @@ fn begun(
 /// # Errors
 /// [`ApplyError::Stale`] if the plan no longer fits the machine.
 pub fn check(root: &Root, plan: &Plan) -> Result<Applied, ApplyError> {
-    let (writes, already) = due(root, plan)?;
-    Ok(Applied { written: ids(&writes), already: ids(&already), ..Applied::default() })
-}
-
-/// The open transaction that wrote the values that a plan wants.
-fn holder(store: &Store, plan: &Plan) -> Result<Option<String>, ApplyError> {
-    let mut last = None;
-    for id in store.ids()? {
-        let transaction = Transaction::read(&id, &store.read(&id)?);
-        let wrote = |place: &Place| transaction.entries.iter().any(|entry| entry.intent.place == *place);
-        if plan.writes.iter().any(|write| wrote(&write.place)) {
-            last = Some(id);
-        }
-    }
-    Ok(last)
-}
-
-fn refuse_interrupted(store: &Store) -> Result<(), ApplyError> {
-    for id in store.ids()? {
-        let transaction = Transaction::read(&id, &store.read(&id)?);
-        if transaction.is_interrupted() {
-            return Err(ApplyError::Interrupted { id, damaged: !transaction.damaged.is_empty() });
-        }
-    }
-    Ok(())
+    let Looked { writes, already, absent } = look(root, plan)?;
+    Ok(Applied { written: ids(&writes), already: ids(&already), refused: absent, ..Applied::default() })
 }
 
 /// A write to make.
@@ -215,22 +197,34 @@ fn ids(writes: &[Due<'_>]) -> Vec<String> {
     writes.iter().map(|due| due.write.id.clone()).collect()
 }
 
-/// The writes to make, and those whose places have the value already.
-fn due<'a>(root: &Root, plan: &'a Plan) -> Result<(Vec<Due<'a>>, Vec<Due<'a>>), ApplyError> {
-    let (mut writes, mut already, mut stale) = (Vec::new(), Vec::new(), other_machine(root, plan));
+/// The places of a plan, as they are now.
+#[derive(Default)]
+struct Looked<'a> {
+    /// The writes to make.
+    writes: Vec<Due<'a>>,
+    /// Those whose places have the value already.
+    already: Vec<Due<'a>>,
+    /// Ids of those whose places are gone, and why; only writes for which the plan permits that.
+    absent: Vec<(String, String)>,
+}
+
+fn look<'a>(root: &Root, plan: &'a Plan) -> Result<Looked<'a>, ApplyError> {
+    let (mut looked, mut stale) = (Looked::default(), other_machine(root, plan));
     for write in &plan.writes {
         let place = meant(root, &write.place);
         match place.read(root) {
-            Ok(now) if place.same(&now, &write.new) => already.push(Due { write, place, now }),
-            Ok(now) if place.same(&now, &write.old) => writes.push(Due { write, place, now }),
+            Ok(now) if place.same(&now, &write.new) => looked.already.push(Due { write, place, now }),
+            Ok(now) if place.same(&now, &write.old) => looked.writes.push(Due { write, place, now }),
             Ok(now) => {
                 stale.push(format!("{} is `{}` and was `{}`", write.place, now.trim(), write.old.trim()));
             }
-            Err(trouble) if write.may_fail && trouble.is_for_now() => {}
+            Err(trouble) if write.may_fail && trouble.is_for_now() => {
+                looked.absent.push((write.id.clone(), trouble.to_string()));
+            }
             Err(trouble) => stale.push(format!("{}: {trouble}", write.place)),
         }
     }
-    if stale.is_empty() { Ok((writes, already)) } else { Err(ApplyError::Stale(stale)) }
+    if stale.is_empty() { Ok(looked) } else { Err(ApplyError::Stale(stale)) }
 }
 
 /// The reasons why a plan was made for another machine, or for another kernel of this one.

@@ -21,6 +21,7 @@ mod state;
 mod threads;
 mod unit;
 
+pub(crate) use lasting::set_at_boot;
 use look::Examiner;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -166,6 +166,9 @@ pub struct Intent {
     /// The device to which the place belongs, where its path names it only by a class, such as `/sys/class/net/eth0`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
+    /// For a file of a network device: the device's number, which stays while it is there, under whatever name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link: Option<u32>,
     /// The previous value, as read.
     pub original: String,
     /// The previous values of the files that the kernel changes with it.
@@ -182,9 +185,15 @@ pub struct Intent {
 impl Intent {
     /// The intent of a write, as the machine is before it.
     pub fn new(root: &Root, n: usize, write: Write, place: Place, original: String, group: Group) -> Self {
-        let (device, irqs) = (place.device(root), place.irqs_without(root));
+        let (device, link, irqs) = (place.device(root), place.link(root), place.irqs_without(root));
         let ticks = matches!(place, Place::Thread { .. }).then(|| ticks(root)).flatten();
-        Self { n, write, place, device, original, group, irqs, ticks }
+        Self { n, write, place, device, link, original, group, irqs, ticks }
+    }
+
+    /// Its place, if its network device has another name by now. Only in the same boot.
+    pub fn renamed(&self, root: &Root) -> Option<Place> {
+        let link = self.link.filter(|link| self.place.link(root) != Some(*link))?;
+        self.place.on_link(root, link)
     }
 }
 

@@ -31,6 +31,7 @@ use super::root::Root;
 
 /// The value of a place that does not exist: no such drop-in, no such cpuset, nothing held.
 pub const ABSENT: &str = "absent";
+const LINKS: &str = "/sys/class/net/";
 const SAMPLE_RATE: &str = "/proc/sys/kernel/perf_event_max_sample_rate";
 
 /// One thing that can be read and written.
@@ -107,6 +108,29 @@ impl Place {
         let folder = root.path(path.rsplit_once('/')?.0).canonicalize().ok().filter(|_| by_name)?;
         let inside = folder.strip_prefix(root.path("/")).ok()?.to_string_lossy().into_owned();
         inside.starts_with("sys/devices/").then(|| format!("/{inside}"))
+    }
+
+    /// What distinguishes it from all others: a thread may have another name by now, and is still the same.
+    pub fn identity(&self) -> String {
+        match self {
+            Self::Thread { pid, start, property, .. } => format!("{property:?} of {pid} since {start}"),
+            other => other.to_string(),
+        }
+    }
+
+    /// The number of its network device, which the device keeps under another name.
+    pub fn link(&self, root: &Root) -> Option<u32> {
+        let Self::File { path } = self else { return None };
+        let (name, _) = path.strip_prefix(LINKS)?.split_once('/')?;
+        root.read(&format!("{LINKS}{name}/ifindex")).ok()?.trim().parse().ok()
+    }
+
+    /// The same file of the network device with this number, under its current name.
+    pub fn on_link(&self, root: &Root, link: u32) -> Option<Self> {
+        let Self::File { path } = self else { return None };
+        let (_, file) = path.strip_prefix(LINKS)?.split_once('/')?;
+        let named = |name: String| Self::File { path: format!("{LINKS}{name}/{file}") };
+        root.names(LINKS).into_iter().map(named).find(|place| place.link(root) == Some(link))
     }
 
     /// For the default of new interrupts, those that exist now.

@@ -1,6 +1,7 @@
 //! Reverts transactions. Each place that still has the value that quell wrote gets its original back, in reverse order; a value that
 //! someone else wrote since then is left alone.
 
+mod boot;
 mod dependents;
 mod order;
 mod result;
@@ -10,8 +11,9 @@ mod threads;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
+pub(super) use self::order::places;
 use self::order::stood_on;
-pub use self::result::{Damage, How, Returned, Reverted};
+pub use self::result::{Damage, How, Returned, Reverted, Stays};
 use self::run::Run;
 pub(super) use self::run::is_gone;
 use self::threads::threads_of_others;
@@ -52,8 +54,8 @@ pub fn revert(root: &Root, id: Option<&str>, foreign: Foreign, by: &str) -> Resu
     each(root, &store, &ids, foreign, by)
 }
 
-/// Reverts the open ones of these transactions, newest first. One that another transaction overlaps waits for that one: it is reported last, as
-/// an error, after the others are reverted.
+/// Reverts the open ones of these transactions, newest first. What another transaction stands on waits for that one: it is reported last, as
+/// an error, after the rest is reverted.
 ///
 /// # Errors
 /// As [`revert`], without ids that are not open.
@@ -67,13 +69,13 @@ pub fn revert_together(root: &Root, ids: &[String], by: &str) -> Result<Reverted
     let (mut all, mut waits, mut keepers) = (Reverted::default(), None, Keepers::read(&store)?);
     for id in &mine {
         match refuse_below(root, &store, &others, id) {
-            Ok(()) => {
-                let next = revert_next(root, &store, (&mut keepers, &all), id, Foreign::Keep, by)?;
-                all.extend(next);
-            }
+            Ok(()) => {}
+            // What nothing stands on is reverted all the same.
             Err(error @ RevertError::Below { .. }) => waits = Some(error),
             Err(error) => return Err(error),
         }
+        let next = revert_next(root, &store, (&mut keepers, &all), id, Foreign::Keep, by)?;
+        all.extend(next);
     }
     waits.map_or(Ok(all), Err)
 }
@@ -232,6 +234,7 @@ fn revert_next(
     };
     run.all();
     let (mut journal, mut reverted) = (run.journal, run.reverted);
+    reverted.stays = boot::stays(root, store, transaction, &reverted.places)?;
     let open = reverted.places.iter().any(|one| !matches!(one.how, How::Closed(_)));
     // A damaged journal stays open, because the writes in those lines are not reverted.
     let unread = reverted.damaged.iter().any(|damage| !damage.closed);
@@ -247,13 +250,12 @@ fn revert_next(
     } else {
         let ended = append(&Record::End { at: now(), by: by.to_owned() });
         let ended = ended.and_then(|()| journal.as_ref().map_or(Ok(()), Journal::sync));
-        let closed =
-            ended.map_err(|e| e.to_string()).and_then(|()| store.close(id).map_err(|e| e.to_string()));
-        if closed.is_ok() {
-            keepers.remove(transaction);
-        }
-        closed
+        ended.map_err(|e| e.to_string()).and_then(|()| store.close(id).map_err(|e| e.to_string()))
     };
+    // What someone else changed stays open, and needs no keeper.
+    if closed.is_ok() && !reverted.may_go_on() {
+        keepers.remove(transaction);
+    }
     match closed {
         Ok(()) => fault::point(),
         Err(error) => reverted.unwritten = Some(error),

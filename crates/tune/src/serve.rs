@@ -75,6 +75,11 @@ impl<'a> Served<'a> {
         // One that cannot be read for a moment is remembered: it may be another program's.
         let is_gone = |place: &Place| place.read(self.root).is_err_and(|why| is_gone(self.root, place, &why));
         self.ours.retain(|place, _| matches!(place, Place::Held { .. }) || !is_gone(place));
+        match self.revert_failed() {
+            // The next look does.
+            Ok(()) | Err(StoreError::Locked(_)) => {}
+            Err(error) => return Err(error),
+        }
         self.name_keepers_or_wait()?;
         let open = match self.close_gone() {
             // The next look closes them.
@@ -120,6 +125,28 @@ impl<'a> Served<'a> {
         let mut due = Plan { writes, ..plan.clone() };
         due.hash = due.hash_of();
         Ok(Look { due, again, foreign })
+    }
+
+    /// Tries again to revert what failed while it was applied: until then nothing else can be applied.
+    fn revert_failed(&self) -> Result<(), StoreError> {
+        let Some(store) = Store::open_if_there(self.root)? else { return Ok(()) };
+        let mut failed = Vec::new();
+        for id in store.ids()?.into_iter().filter(|id| !self.transactions.contains(id)) {
+            let Some(bytes) = store.read_if_there(&id)? else { continue };
+            let transaction = Transaction::read(&id, &bytes);
+            let is_mine = transaction.keepers.iter().any(|keeper| self.keepers.contains(keeper));
+            if transaction.is_interrupted() && is_mine {
+                failed.push(id);
+            }
+        }
+        if failed.is_empty() {
+            return Ok(());
+        }
+        match revert_together(self.root, &failed, "a failed apply") {
+            Err(RevertError::Store(error)) => Err(error),
+            // What is left, the next look tries.
+            Ok(_) | Err(_) => Ok(()),
+        }
     }
 
     /// Closes transactions whose places are all gone, such as those of threads that ended. A service would have ever more of them. One stays,

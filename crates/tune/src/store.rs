@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{self, AtFlags, FlockOperation, Mode, OFlags};
@@ -101,6 +101,17 @@ impl Store {
         self.ids_in(self.folder.as_fd())
     }
 
+    /// Ids of closed journals, the one that was closed first first. Ids are by the beginning, and a journal's last line is written when it is closed.
+    fn ids_by_end(&self, closed: BorrowedFd<'_>) -> Result<Vec<String>, StoreError> {
+        let mut ids = self.ids_in(closed)?;
+        let end = |id: &String| {
+            let facts = fs::statat(closed, file_name(id), AtFlags::SYMLINK_NOFOLLOW).ok();
+            (facts.map(|facts| (facts.st_mtime, facts.st_mtime_nsec)), id.clone())
+        };
+        ids.sort_by_cached_key(end);
+        Ok(ids)
+    }
+
     fn ids_in(&self, folder: impl AsFd) -> Result<Vec<String>, StoreError> {
         self.names_in(folder, JOURNAL)
     }
@@ -194,8 +205,8 @@ impl Store {
         fs::renameat(&self.folder, &name, &closed, &name).map_err(|e| self.failed(id, e))?;
         self.sync(id)?;
         fs::fsync(&closed).map_err(|e| self.failed(id, e))?;
-        let ids = self.ids_in(closed.as_fd())?;
-        for old in ids.iter().take(ids.len().saturating_sub(KEPT)) {
+        let ids = self.ids_by_end(closed.as_fd())?;
+        for old in ids.iter().take(ids.len().saturating_sub(KEPT)).filter(|old| *old != id) {
             // An extra journal does no harm, so an error is ignored.
             let _ = fs::unlinkat(&closed, file_name(old), AtFlags::empty());
         }
@@ -209,7 +220,7 @@ impl Store {
     pub fn last_closed(&self) -> Result<Option<(String, Vec<u8>)>, StoreError> {
         let Ok(folder) = self.closed(false) else { return Ok(None) };
         let closed = Self { folder, path: self.path.join("closed") };
-        let Some(id) = closed.ids()?.pop() else { return Ok(None) };
+        let Some(id) = closed.ids_by_end(closed.folder.as_fd())?.pop() else { return Ok(None) };
         let bytes = closed.read(&id)?;
         Ok(Some((id, bytes)))
     }
@@ -404,6 +415,24 @@ mod tests {
         assert_eq!(store.names_in(store.folder.as_fd(), BEGUN).unwrap(), ["c"]);
         store.discard("c");
         assert!(store.names_in(store.folder.as_fd(), BEGUN).unwrap().is_empty());
+    }
+
+    /// Ids are by the beginning: what began first may end last.
+    #[test]
+    fn the_journal_that_was_closed_last_is_kept() {
+        let (_folder, root) = tree();
+        let store = Store::open(&root).unwrap();
+        let close = |id: &str, seconds: u64| {
+            let file = store.create(id).unwrap();
+            store.publish(id).unwrap();
+            let end = std::time::UNIX_EPOCH + std::time::Duration::from_secs(seconds);
+            file.set_modified(end).unwrap();
+            store.close(id).unwrap();
+        };
+        (1..=KEPT as u64 + 1).for_each(|n| close(&format!("b{n:02}"), n));
+        close("a", 1_000);
+        assert_eq!(store.last_closed().unwrap().map(|(id, _)| id).as_deref(), Some("a"));
+        assert_eq!(store.ids_by_end(store.closed(false).unwrap().as_fd()).unwrap().len(), KEPT);
     }
 
     #[test]

@@ -334,6 +334,52 @@ fn a_name_that_another_device_has_now_is_left_alone() {
 }
 
 #[test]
+fn a_network_device_with_another_name_gets_its_value_back() {
+    let at = |port: &str, name: &str| format!("/sys/devices/pci/{port}/net/{name}");
+    let file = |name: &str| format!("/sys/class/net/{name}/mtu");
+    for (boot, how, mtu) in
+        [("boot-1\n", Outcome::Restored, "1500\n"), ("boot-2\n", Outcome::Gone, "9000")]
+    {
+        let (folder, root) = tree(&[]);
+        let class = folder.path().join("sys/class/net");
+        fs::create_dir_all(&class).unwrap();
+        let link = |port: &str, name: &str| {
+            let target = format!("../../devices/pci/{port}/net/{name}");
+            std::os::unix::fs::symlink(target, class.join(name)).unwrap();
+        };
+        for (port, name, index) in [("a", "eth0", "2\n"), ("b", "eth1", "3\n")] {
+            put(folder.path(), &format!("{}/mtu", at(port, name)), "1500\n");
+            put(folder.path(), &format!("{}/ifindex", at(port, name)), index);
+            link(port, name);
+        }
+        run(&root, &plan(vec![write(&file("eth0"), "1500\n", "9000")])).unwrap();
+        for (port, old, new) in [("a", "eth0", "lan0"), ("b", "eth1", "eth0")] {
+            fs::rename(root.path(&at(port, old)), root.path(&at(port, new))).unwrap();
+            fs::remove_file(class.join(old)).unwrap();
+            link(port, new);
+        }
+        if boot == "boot-1\n" {
+            assert_eq!(verify(&root).unwrap()[0].standing, SettingState::Ok);
+        }
+        put(folder.path(), BOOT, boot);
+        assert_eq!(back(&root).places[0].how, How::Closed(how));
+        assert_eq!(root.read(&file("lan0")).unwrap(), mtu);
+        assert_eq!(root.read(&file("eth0")).unwrap(), "1500\n");
+    }
+}
+
+#[test]
+fn what_is_gone_is_reported() {
+    let (_folder, root, both) = two();
+    let mut plan = plan(vec![both.writes[0].clone(), write("/proc/irq/77/smp_affinity", "f\n", "1")]);
+    plan.writes[1].may_fail = true;
+    let applied = run(&root, &plan).unwrap();
+    assert_eq!(applied.refused.iter().map(|one| &one.0).collect::<Vec<_>>(), [&plan.writes[1].id]);
+    assert_eq!(run(&root, &plan).unwrap().refused.len(), 1, "also where nothing is to be written");
+    assert!(back(&root).is_whole());
+}
+
+#[test]
 fn a_plan_of_another_machine_is_refused() {
     let (folder, root, mut plan) = two();
     put(folder.path(), "/proc/sys/kernel/hostname", "here\n");

@@ -129,7 +129,8 @@ pub fn verify_plan(root: &Root, plan: &Plan) -> Vec<Verified> {
 fn entry_stands(root: &Root, id: &str, entry: &Entry, rebooted: bool, keeper: bool) -> Verified {
     let intent = &entry.intent;
     let ours = entry.readback.as_ref().unwrap_or(&intent.write.new);
-    let (standing, now, why) = match (&intent.place, &entry.refused) {
+    let renamed = if rebooted { None } else { intent.renamed(root) };
+    let (standing, now, why) = match (renamed.as_ref().unwrap_or(&intent.place), &entry.refused) {
         (_, Some((why, immovable))) if is_refused(root, entry) => {
             let standing = if *immovable { SettingState::Immovable } else { SettingState::Unavailable };
             (standing, intent.place.read(root).ok(), Some(why.clone()))

@@ -7,7 +7,7 @@ use super::own_file::signed;
 use super::unit::disabled;
 use crate::catalogue::{Compare, Mitigation};
 use crate::place::{ABSENT, Place, chosen};
-use crate::sysctl::{PROC_SYS, sysctl_key};
+use crate::sysctl::{PROC_SYS, sysctl_key, sysctl_path};
 
 /// A setting for a drop-in: a file and its value.
 struct Line {
@@ -20,6 +20,21 @@ fn tmpfiles_line(line: &Line) -> String {
     let path = line.path.replace('%', "%%");
     let value = line.value.replace('\\', "\\\\").replace('%', "%%");
     format!("w {path} - - - - {value}\n")
+}
+
+/// The kernel's files that a drop-in of quell's sets at boot, each with its value.
+pub(crate) fn set_at_boot(path: &str, text: &str) -> Vec<(String, String)> {
+    let is_sysctl = path.starts_with("/etc/sysctl.d/");
+    let sysctl = |line: &str| {
+        let (key, value) = line.split_once(" = ")?;
+        Some((sysctl_path(key), value.to_owned()))
+    };
+    let tmpfile = |line: &str| {
+        let (path, value) = line.strip_prefix("w ")?.split_once(" - - - - ")?;
+        Some((path.replace("%%", "%"), value.replace("%%", "%").replace("\\\\", "\\")))
+    };
+    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    lines.filter_map(|line| if is_sysctl { sysctl(line) } else { tmpfile(line) }).collect()
 }
 
 impl Examiner<'_> {
@@ -104,4 +119,20 @@ fn stays_off(look: &Examined) -> Option<PlaceState> {
         look.place_state.as_ref().filter(|_| matches!(look.verdict, Verdict::Done | Verdict::Not))?;
     let (Place::Unit { .. }, Some(now)) = (&place_state.place, &place_state.now) else { return None };
     Some(PlaceState { want: Some(disabled(now)?), done: false, ..place_state.clone() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_for_the_boot_is_read_again() {
+        let line = Line { path: "/sys/a%b".into(), value: "c:\\d %e".into() };
+        let text = signed("test", &tmpfiles_line(&line));
+        assert_eq!(set_at_boot("/etc/tmpfiles.d/90-quell-test.conf", &text), [(line.path, line.value)]);
+        let text = signed("test", "vm.a = 20\nnet/x/eth0.7 = 1 2\n");
+        let read = set_at_boot("/etc/sysctl.d/90-quell-test.conf", &text);
+        let of = |path: &str, value: &str| (path.to_owned(), value.to_owned());
+        assert_eq!(read, [of("/proc/sys/vm/a", "20"), of("/proc/sys/net/x/eth0.7", "1 2")]);
+    }
 }

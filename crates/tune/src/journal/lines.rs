@@ -114,9 +114,11 @@ impl Journal {
         fault::point();
         self.end += line.len() as u64;
         if let Some(chain) = chain {
-            // The next sync brings it to disk.
-            self.file.write_all_at(Seal::line(chain.lines, &chain.last).as_bytes(), 0)?;
+            let seal = Seal::line(chain.lines, &chain.last);
+            // The line is there, also where its seal cannot be written: the next one follows it.
             self.chain = Some(chain);
+            // The next sync brings it to disk.
+            self.file.write_all_at(seal.as_bytes(), 0)?;
             fault::point();
         }
         Ok(())

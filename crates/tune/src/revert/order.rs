@@ -9,7 +9,7 @@ use crate::place::{Place, irq};
 use crate::root::Root;
 use crate::store::{Store, StoreError};
 
-/// The places of a transaction on which later ones among `others` stand, each with the later one and what that wrote. `visited` is what is reverted
+/// The places of a transaction on which later ones among `others` stand, by their identity, each with the later one and what that wrote. `visited` is what is reverted
 /// already, which a full disk may have kept out of the journals.
 pub(super) fn stood_on(
     root: &Root,
@@ -33,8 +33,10 @@ pub(super) fn stood_on(
         let later = Transaction::read(id, &store.read(id)?);
         let is_known = visited.unwritten.is_some() && visited.ids.contains(id);
         let stands = |place: &&String| !is_known || left.contains(place.as_str());
-        for place in places(&later).intersection(&mine).filter(stands) {
-            found.entry(place.clone()).or_insert_with(|| (id.clone(), place.clone()));
+        for (identity, place) in places(&later) {
+            if mine.contains_key(&identity) && stands(&&place) {
+                found.entry(identity).or_insert_with(|| (id.clone(), place));
+            }
         }
         if let Some(irq) = took_default(root, transaction, &later).filter(|irq| stands(&irq)) {
             found.entry(irq::DEFAULT.to_owned()).or_insert_with(|| (id.clone(), irq));
@@ -43,13 +45,15 @@ pub(super) fn stood_on(
     Ok(found)
 }
 
-/// What a transaction still has to revert, with what the kernel changed along with it. What is reverted already stands on nothing.
-fn places(transaction: &Transaction) -> BTreeSet<String> {
+/// What a transaction still has to revert, with what the kernel changed along with it: the text of each place, by its identity. What is reverted already
+/// stands on nothing.
+pub(crate) fn places(transaction: &Transaction) -> BTreeMap<String, String> {
+    let file = |path: &String| (path.clone(), path.clone());
     let of = |entry: &Entry| {
-        let group: Vec<String> = entry.intent.group.keys().cloned().collect();
-        group.into_iter().chain([entry.intent.place.to_string()])
+        let group: Vec<_> = entry.intent.group.keys().map(file).collect();
+        group.into_iter().chain([(entry.intent.place.identity(), entry.intent.place.to_string())])
     };
-    let before = transaction.before.keys().filter(|_| !transaction.restored).cloned();
+    let before = transaction.before.keys().filter(|_| !transaction.restored).map(file);
     open(transaction).flat_map(of).chain(before).collect()
 }
 

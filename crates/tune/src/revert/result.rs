@@ -1,5 +1,8 @@
 //! What a revert did.
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 use crate::journal::{Outcome, Planned};
 
 /// One place, and the result of its revert.
@@ -40,10 +43,22 @@ pub struct Reverted {
     pub ids: Vec<String>,
     /// Each place that was still open.
     pub places: Vec<Returned>,
+    /// Settings that stay although the file that sets them at boot is removed.
+    pub stays: Vec<Stays>,
     /// Journals with lines that are unreadable or missing: the writes in those lines are not reverted.
     pub damaged: Vec<Damage>,
     /// Why the journal could not be written, if it could not; the places were reverted all the same.
     pub unwritten: Option<String>,
+}
+
+/// A setting that stays although the file that sets it at boot is removed: it had its value when the plan was applied, or a boot set it, so no journal
+/// has an original.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Stays {
+    /// The kernel's file.
+    pub place: String,
+    /// Its value.
+    pub value: String,
 }
 
 /// What is missing in a journal.
@@ -64,6 +79,7 @@ impl Reverted {
     pub(crate) fn extend(&mut self, other: Self) {
         self.ids.extend(other.ids);
         self.places.extend(other.places);
+        self.stays.extend(other.stays);
         self.damaged.extend(other.damaged);
         self.unwritten = self.unwritten.take().or(other.unwritten);
     }
@@ -73,6 +89,11 @@ impl Reverted {
         self.damaged.is_empty()
             && self.unwritten.is_none()
             && self.places.iter().all(|one| matches!(one.how, How::Closed(_)))
+    }
+
+    /// Whether a later attempt may restore more: a keeper then tries again.
+    pub(crate) fn may_go_on(&self) -> bool {
+        self.has_failed() || self.places.iter().any(|one| one.how == How::Waits)
     }
 
     /// Whether a revert failed, other than by a value that someone else wrote.

@@ -26,7 +26,7 @@ pub(super) struct Run<'a> {
     pub transaction: &'a Transaction,
     /// Its keepers that other open transactions name, too.
     pub needed: Vec<KeeperRecord>,
-    /// Its places on which later open transactions stand.
+    /// Its places on which later open transactions stand, by their identity.
     pub stood_on: BTreeSet<String>,
     pub reverted: Reverted,
     /// The numbers of the intents that this revert has closed.
@@ -108,7 +108,7 @@ impl Run<'_> {
         self.restore_later_threads();
         // Last, because until here a keeper would revert if this process were killed; the second first, because it would take over from the
         // first. After a reboot their pids belong to other processes. Where something is left to revert, they try again at their time.
-        let (failed, needed) = (self.reverted.has_failed(), self.needed.clone());
+        let (failed, needed) = (self.reverted.may_go_on(), self.needed.clone());
         let stays = |keeper: &&KeeperRecord| needed.contains(keeper) || failed && keeper.until.is_some();
         let keepers = self.transaction.keepers.iter().rev().filter(|_| !self.rebooted);
         keepers.filter(|keeper| !stays(keeper)).for_each(keeper_process::stop);
@@ -132,9 +132,12 @@ impl Run<'_> {
 
     fn one(&mut self, entry: &Entry) -> How {
         let intent = &entry.intent;
-        let place = &intent.place;
+        // A boot numbers network devices anew.
+        let renamed = if self.rebooted { None } else { intent.renamed(self.root) };
+        let place = renamed.as_ref().unwrap_or(&intent.place);
         // Another device has the name now, and its own value.
-        if intent.device.is_some() && place.device(self.root).is_some_and(|now| Some(now) != intent.device) {
+        let is_other = || place.device(self.root).is_some_and(|now| Some(now) != intent.device);
+        if renamed.is_none() && intent.device.is_some() && is_other() {
             return How::Closed(Outcome::Gone);
         }
         let current = match place.read(self.root) {
@@ -151,7 +154,7 @@ impl Run<'_> {
             }
         }
         // What a later transaction left here, another program may have replaced by any value, also by this original.
-        if self.stood_on.contains(&place.to_string()) {
+        if self.stood_on.contains(&intent.place.identity()) {
             return How::Waits;
         }
         // A crash between the intent and the write, or between a revert and its record, leaves the original in place.

@@ -251,3 +251,27 @@ fn keepers_that_replace_others_revert_what_those_kept() {
     assert_eq!(ended(&served).0, "e");
     assert!(keepers::exited(&served.keepers, std::time::Duration::from_secs(20)));
 }
+
+/// systemd does not answer for a moment, while the second of two writes fails.
+#[test]
+fn what_could_not_be_reverted_is_tried_again_before_anything_else_is_applied() {
+    let denied = "/etc/passwd";
+    let (folder, root) = tree(&[(MASK, "f"), (denied, "x")]);
+    let mut served = disturbed(folder.path(), &root);
+    units::make(folder.path(), "active enabled");
+    let place = Place::Unit { name: "cron.service".into() };
+    let unit = Write { place, ..write("unit", "active enabled", "inactive enabled") };
+    let broken = units::SYSTEMCTL.replace("start) echo", "start) exit 1; echo");
+    put(folder.path(), "/usr/bin/systemctl", &broken);
+    let due = served.look(&plan(vec![unit, write(denied, "x", "y")])).unwrap().due;
+    assert!(matches!(apply_due(&mut served, &due), Err(ApplyError::Failed { .. })));
+    assert_eq!(root.read("/run/unit").unwrap(), "inactive enabled\n");
+    put(folder.path(), "/usr/bin/systemctl", units::SYSTEMCTL);
+    put(folder.path(), DEVICE, "1");
+    let wanted = plan(vec![write(DEVICE, "1", "2")]);
+    // Another process of these tests may have the lock for a moment.
+    let looks = (0..1_000).map(|_| served.look(&wanted).unwrap().due);
+    let due = looks.into_iter().find(|_| root.read("/run/unit").unwrap() == "active enabled\n").unwrap();
+    apply_due(&mut served, &due).unwrap();
+    assert_eq!(root.read(DEVICE).unwrap().trim(), "2");
+}

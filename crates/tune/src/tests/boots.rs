@@ -34,6 +34,35 @@ fn what_a_boot_sets_anew_by_our_own_file_stands_and_is_given_back() {
     assert!(!root.has(path));
 }
 
+/// The boot, the value then, whether an earlier plan wrote it, and whether it stays.
+#[test]
+fn what_only_a_file_for_the_boot_sets_is_reported_to_stay() {
+    for (boot, now, earlier, stays) in [
+        ("boot-1\n", "20\n", false, true),
+        ("boot-2\n", "20\n", false, true),
+        ("boot-2\n", "1\n", false, false),
+        ("boot-1\n", "20\n", true, false),
+        ("boot-2\n", "20\n", true, true),
+    ] {
+        let (folder, root, both) = two();
+        fs::create_dir_all(folder.path().join("etc/sysctl.d")).unwrap();
+        if earlier {
+            run(&root, &plan(vec![both.writes[0].clone()])).unwrap();
+        }
+        put(folder.path(), A, "20\n");
+        let path = "/etc/sysctl.d/90-quell-test.conf";
+        let place = Place::DropIn { path: path.into() };
+        run(&root, &plan(vec![Write { place, ..write(path, "absent", "# quell: test\nvm.a = 20\n") }]))
+            .unwrap();
+        put(folder.path(), BOOT, boot);
+        put(folder.path(), A, now);
+        let reverted = back(&root);
+        assert!(reverted.is_whole(), "{reverted:?}");
+        let found: Vec<&str> = reverted.stays.iter().map(|one| one.place.as_str()).collect();
+        assert_eq!(found, if stays { vec![A] } else { vec![] }, "{boot} {now} {earlier}");
+    }
+}
+
 /// The journal of a plan with a group, as the kernel changes its files: a limit in bytes became 0 with the ratio, and another limit stayed.
 fn limits(root: &Root, files: [&str; 3]) {
     let group = |values: [&str; 3]| -> Group {
@@ -56,6 +85,7 @@ fn limits(root: &Root, files: [&str; 3]) {
             write: write.clone(),
             place,
             device: None,
+            link: None,
             original,
             group,
             irqs: Vec::new(),

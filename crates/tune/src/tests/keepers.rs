@@ -12,6 +12,7 @@ use super::*;
 use crate::journal::KeeperRecord;
 use crate::keeper::{self, Until};
 use crate::keeper_process::lives;
+use crate::revert::{RevertError, revert_together};
 
 const VARIABLE: &str = "QUELL_TEST_IS_KEEPER";
 
@@ -138,4 +139,47 @@ fn a_keeper_that_is_asked_to_end_reverts_first() {
     assert!(exited(&keepers, Duration::from_secs(60)));
     assert_eq!(root.read(A).unwrap(), "1\n");
     assert!(status(&root).unwrap().0.is_empty());
+}
+
+/// Reverts one transaction as its keeper does.
+fn end(root: &Root, id: &str) {
+    let locked = |e: &RevertError| matches!(e, RevertError::Store(StoreError::Locked(_)));
+    let reverted = unlocked(|| revert_together(root, &[id.to_owned()], "a test"), locked);
+    assert!(matches!(reverted, Ok(_) | Err(RevertError::Below { .. })), "{reverted:?}");
+}
+
+#[test]
+fn what_two_plans_set_for_a_time_stays_until_both_are_over() {
+    const C: &str = "/proc/sys/vm/c";
+    for first_ends_first in [true, false] {
+        let (folder, root, both) = two();
+        put(folder.path(), C, "1\n");
+        let before = image(&root, &[A, B, C]);
+        let earlier = plan(vec![both.writes[0].clone(), write(C, "1\n", "2")]);
+        let [first, second] = [&earlier, &both].map(|plan| kept(&root, plan, &|| false).id.unwrap());
+        end(&root, if first_ends_first { &first } else { &second });
+        let now = [A, C].map(|path| root.read(path).unwrap().trim().to_owned());
+        assert_eq!(now, ["20", if first_ends_first { "1" } else { "2" }]);
+        end(&root, &second);
+        end(&root, &first);
+        assert_eq!(image(&root, &[A, B, C]), before);
+        assert!(status(&root).unwrap().0.is_empty());
+    }
+}
+
+#[test]
+fn a_keeper_of_what_waits_for_a_later_plan_goes_on() {
+    let (folder, root, mut plan) = unit();
+    let first = kept(&root, &plan, &|| false).keepers;
+    plan.writes[0].old = std::mem::replace(&mut plan.writes[0].new, "inactive enabled".into());
+    kept(&root, &plan, &|| false);
+    let broken = SYSTEMCTL.replace("disable) echo", "disable) exit 1; echo");
+    assert_ne!(broken, SYSTEMCTL);
+    put(folder.path(), "/usr/bin/systemctl", &broken);
+    let reverted = back(&root);
+    assert!(reverted.places.iter().any(|one| one.how == How::Waits), "{reverted:?}");
+    assert!(!exited(&first[..1], Duration::from_millis(300)));
+    put(folder.path(), "/usr/bin/systemctl", SYSTEMCTL);
+    assert!(back(&root).is_whole());
+    assert!(exited(&first, Duration::from_secs(20)));
 }

@@ -178,19 +178,35 @@ fn a_place_stays_verified_below_a_write_that_was_refused() {
     assert_eq!(standings, [SettingState::Ok, SettingState::Unavailable, SettingState::Foreign]);
 }
 
+/// A thread of the process 900.
+fn begin(folder: &Path, pid: u32, start: u64, slack: &str) {
+    let zeros = |count| vec!["0"; count].join(" ");
+    let stat = format!("{pid} (app) S 2 0 0 0 -1 0 {} {start} {} 0 0 {}\n", zeros(12), zeros(17), zeros(11));
+    for at in [format!("/proc/{pid}"), format!("/proc/900/task/{pid}")] {
+        put(folder, &format!("{at}/stat"), &stat);
+        put(folder, &format!("{at}/status"), "Name:\tapp\nCpus_allowed_list:\t0-1\n");
+    }
+    put(folder, &format!("/proc/{pid}/timerslack_ns"), slack);
+}
+
+#[test]
+fn a_thread_with_another_name_is_still_the_same() {
+    let (folder, root) = tree(&[("/proc/uptime", "10.07 9.00\n")]);
+    begin(folder.path(), 900, 5, "50000\n");
+    let [first, second] = [("sh", "50000", "1"), ("app", "1", "2")].map(|(comm, old, new)| {
+        let place = Place::Thread { pid: 900, start: 5, comm: comm.into(), property: Property::TimerSlack };
+        run(&root, &plan(vec![Write { place, ..write("slack", old, new) }])).unwrap().id.unwrap()
+    });
+    let refused = undo(&root, Some(&first), Foreign::Keep);
+    assert!(matches!(&refused, Err(RevertError::Below { above, .. }) if *above == second), "{refused:?}");
+    assert!(back(&root).is_whole());
+    assert_eq!(root.read("/proc/900/timerslack_ns").unwrap().trim(), "50000");
+}
+
 #[test]
 fn a_thread_that_began_since_then_gets_the_original_of_its_process() {
     let (folder, root) = tree(&[("/proc/uptime", "10.07 9.00\n")]);
-    let begin = |pid: u32, start: u64, slack: &str| {
-        let zeros = |count| vec!["0"; count].join(" ");
-        let stat =
-            format!("{pid} (app) S 2 0 0 0 -1 0 {} {start} {} 0 0 {}\n", zeros(12), zeros(17), zeros(11));
-        for at in [format!("/proc/{pid}"), format!("/proc/900/task/{pid}")] {
-            put(folder.path(), &format!("{at}/stat"), &stat);
-            put(folder.path(), &format!("{at}/status"), "Name:\tapp\nCpus_allowed_list:\t0-1\n");
-        }
-        put(folder.path(), &format!("/proc/{pid}/timerslack_ns"), slack);
-    };
+    let begin = |pid: u32, start: u64, slack: &str| begin(folder.path(), pid, start, slack);
     begin(900, 5, "50000\n");
     begin(901, 6, "1\n");
     let place = Place::Thread { pid: 900, start: 5, comm: "app".into(), property: Property::TimerSlack };

@@ -3,7 +3,7 @@
 use super::*;
 
 /// A systemctl that keeps the state of one unit in a file.
-pub(super) const SYSTEMCTL: &str = "#!/bin/sh\nfile=$(dirname \"$0\")/../../run/unit\nread -r active enabled <\"$file\"\ncase $1 in\nis-active) echo \"$active\" ;;\nis-enabled) echo \"$enabled\" ;;\nstart) echo \"active $enabled\" >\"$file\" ;;\nstop) echo \"inactive $enabled\" >\"$file\" ;;\nenable) echo \"$active enabled\" >\"$file\" ;;\ndisable) echo \"$active disabled\" >\"$file\" ;;\nesac\n";
+pub const SYSTEMCTL: &str = "#!/bin/sh\nfile=$(dirname \"$0\")/../../run/unit\nread -r active enabled <\"$file\"\ncase $1 in\nis-active) echo \"$active\" ;;\nis-enabled) echo \"$enabled\" ;;\nstart) echo \"active $enabled\" >\"$file\" ;;\nstop) echo \"inactive $enabled\" >\"$file\" ;;\nenable) echo \"$active enabled\" >\"$file\" ;;\ndisable) echo \"$active disabled\" >\"$file\" ;;\nesac\n";
 
 /// Adds a systemctl and a unit in this state to a tree.
 pub fn make(folder: &Path, state: &str) {

@@ -198,15 +198,21 @@ fn run_command(args: &TuneApply, signals: &Signals) -> anyhow::Result<ExitCode> 
 }
 
 fn text(applied: &Applied, args: &TuneApply) -> String {
-    let Some(id) = &applied.id else {
-        return "nothing to write: every setting has the plan's value already\n".into();
+    let mut text = match &applied.id {
+        Some(id) => format!("applied as {id}: {} written\n", applied.written.len()),
+        None if applied.refused.is_empty() => {
+            return "nothing to write: every setting has the plan's value already\n".into();
+        }
+        None => "nothing to write\n".to_owned(),
     };
-    let mut text = format!("applied as {id}: {} written\n", applied.written.len());
     if !applied.already.is_empty() {
         text += &format!("{} were set already\n", applied.already.len());
     }
     for (write, why) in &applied.refused {
         text += &format!("rejected: {}: {}\n", one_line(write), one_line(why));
+    }
+    if applied.id.is_none() {
+        return text;
     }
     if let Some(until) =
         applied.keepers.first().and_then(|keeper| keeper.until.as_ref()).filter(|_| !args.with)

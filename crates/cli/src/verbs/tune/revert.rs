@@ -1,7 +1,7 @@
 //! `quell tune revert`: restores the original values.
 
 use quell_tune::journal::{Outcome as End, Planned};
-use quell_tune::revert::{Damage, Foreign, How, Reverted, recover, revert};
+use quell_tune::revert::{Damage, Foreign, How, Reverted, Stays, recover, revert};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -22,6 +22,8 @@ pub struct Reversion {
     transactions: Vec<String>,
     /// Each place that was not reverted yet.
     places: Vec<Place>,
+    /// Settings that stay, at least until a boot, although the plan's file that sets them at boot is removed: they had their values before.
+    stays: Vec<Stays>,
     /// Journals with lines that cannot be read or are missing.
     damaged: Vec<String>,
     /// What plans of damaged journals were to write and have no record of: whether it was written is not known.
@@ -136,6 +138,13 @@ pub fn text(reverted: &Reverted) -> String {
             text += &format!("  {}: {todo}\n", one_line(&one.place));
         }
     }
+    for Stays { place, value } in &reverted.stays {
+        text += &format!(
+            "  {} keeps `{}` at least until a boot: no plan wrote it, only the file for the boot, which is removed\n",
+            one_line(place),
+            one_line(value)
+        );
+    }
     for Damage { id, lines, unrecorded, closed } in &reverted.damaged {
         text += &format!(
             "  the journal of {} is damaged: lines {lines:?} cannot be read or are missing, and what they changed is not restored\n",
@@ -181,6 +190,7 @@ fn document(reverted: &Reverted) -> Reversion {
         whole: reverted.is_whole(),
         transactions: reverted.ids.clone(),
         places: reverted.places.iter().map(place).collect(),
+        stays: reverted.stays.clone(),
         damaged: reverted.damaged.iter().map(|one| format!("{}: lines {:?}", one.id, one.lines)).collect(),
         unrecorded: reverted.damaged.iter().flat_map(|one| one.unrecorded.clone()).collect(),
     }

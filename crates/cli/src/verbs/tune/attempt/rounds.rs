@@ -164,7 +164,7 @@ impl Rounds<'_> {
         // If quell is killed now, a keeper reverts.
         let until = Some(Until { after: None, process: Some((me, start)) });
         let applied = applied(self.root, self.plan, until, &|| stopped.load(Ordering::SeqCst))?;
-        if applied.id.is_none() && applied.refused.is_empty() {
+        if applied.id.is_none() {
             let why = match applied.already.is_empty() {
                 true => "what it sets is gone",
                 false => "another program set it",
