@@ -1334,8 +1334,8 @@ class HistogramOverview(TypedDict):
 class HostRow(TypedDict):
     """One recording.
 
-    Its noise depends on its method: detours, the time that quanta lost, or (for `kernel` and `phases`) the time that
-    the kernel and other tasks took.
+    Its noise depends on its method: detours, the time that quanta lost, for `memory` the time in loads from main memory
+    that others' use of it took, or (for `kernel` and `phases`) the time that the kernel and other tasks took.
     """
 
     cpu_count: int
@@ -1760,7 +1760,10 @@ class MemoryRow(TypedDict):
     """Loads from one level by one CPU."""
 
     bytes: int
-    """Bytes of the lines that are loaded."""
+    """Bytes of all its lines.
+
+    Where more than sixteen CPUs of a NUMA node are recorded, each loads a part of main memory's.
+    """
 
     chance_percent: float
     """What chance would put there (for the core: into *core*): the mean of eight recordings with the same
@@ -1776,9 +1779,8 @@ class MemoryRow(TypedDict):
     """The CPU."""
 
     kernel_percent: NotRequired[float | None]
-    """The part of it in which the kernel or another task had the CPU; null if sources are not known.
-
-    In tables: `kernel %`.
+    """The part of it in which the kernel or another task had the CPU; null if sources are not known, and then within
+    the other parts. In tables: `kernel %`.
     """
 
     level: str
@@ -1804,7 +1806,7 @@ class MemoryRow(TypedDict):
     """
 
     rest_percent: float
-    """The rest: single slow loads, and what lasts for less than a window.
+    """The rest: single slow loads, what lasts for less than a window, and what the hypervisor stole.
 
     Below zero where most, but not all, of slow windows was slow. In tables: `rest %`.
     """

@@ -1,7 +1,7 @@
 //! How the time of loads from memory varies, and what makes them slower: the kernel, the core itself, or others' use of caches and memory.
 //!
 //! Each CPU times loads from its own first cache, from the shared cache and from main memory in turn. What slows the first slows the core:
-//! its frequency, the hypervisor. What slows only the others comes from outside the core.
+//! its frequency, its other hardware thread. What slows only the others comes from outside the core.
 
 use quell_recording::columns::{Columns, describe};
 use quell_recording::{Cpu, Interval, MemoryLevel, MemoryName, Method, Quanta, Recording};
@@ -16,8 +16,8 @@ use crate::time_range::TimeRange;
 
 /// Length of a window, whose median stands for all loads of a level in it.
 const WINDOW_NS: u64 = 20_000_000;
-/// Fewest quanta of a window whose median counts, and fewest such windows that show what is quiet.
-const FEWEST: usize = 8;
+/// Fewest quanta of a window whose median counts, and fewest such windows that show what is quiet. Where memory is slow, a window holds few.
+const FEWEST: usize = 4;
 const FEWEST_WINDOWS: usize = 20;
 /// A window is slower if chance makes it as slow with at most this probability.
 const RARE: f64 = 1e-3;
@@ -38,7 +38,7 @@ pub struct MemoryRow {
     /// The level: `core` (the core's own first cache), `shared cache` or `main memory`.
     #[column(title = "loads from", words)]
     pub level: String,
-    /// Bytes of the lines that are loaded.
+    /// Bytes of all its lines. Where more than sixteen CPUs of a NUMA node are recorded, each loads a part of main memory's.
     #[column(title = "bytes", page)]
     pub bytes: u64,
     /// Number of quanta, each of which is many loads.
@@ -52,29 +52,29 @@ pub struct MemoryRow {
     #[column(title = "quiet")]
     pub quiet_ns: f64,
     /// Median time of a load, over all quanta.
-    #[column(title = "p50")]
+    #[column(title = "p50", minor)]
     pub p50_ns: f64,
     /// 99th percentile.
-    #[column(title = "p99")]
+    #[column(title = "p99", minor)]
     pub p99_ns: f64,
     /// Time above that of the quietest moments, in percent of it: all loads together.
     #[column(title = "slower %", precision = 2)]
     pub slower_percent: f64,
-    /// The part of it in which the kernel or another task had the CPU; null if sources are not known.
+    /// The part of it in which the kernel or another task had the CPU; null if sources are not known, and then within the other parts.
     #[column(title = "kernel %", precision = 2)]
     pub kernel_percent: Option<f64>,
     /// The part that is as long for loads from the core's own cache in the same windows: an upper bound, since memory has a clock of its own.
     #[column(title = "core %", precision = 2)]
     pub core_percent: f64,
     /// The part in windows of 20 ms whose usual load was slower, beyond what the core explains: others used the cache or the memory.
-    #[column(title = "memory %", precision = 2)]
+    #[column(title = "memory %", precision = 2, key)]
     pub memory_percent: f64,
     /// What chance would put there (for the core: into *core*): the mean of eight recordings with the same differences of loads from the median of their
     /// window, in random order.
-    #[column(title = "by chance %", precision = 2)]
+    #[column(title = "by chance %", precision = 2, key)]
     pub chance_percent: f64,
-    /// The rest: single slow loads, and what lasts for less than a window. Below zero where most, but not all, of slow windows was slow.
-    #[column(title = "rest %", precision = 2)]
+    /// The rest: single slow loads, what lasts for less than a window, and what the hypervisor stole. Below zero where most, but not all, of slow windows was slow.
+    #[column(title = "rest %", precision = 2, minor)]
     pub rest_percent: f64,
 }
 
@@ -91,6 +91,26 @@ pub(crate) fn memory(recording: &Recording) -> Vec<MemoryRow> {
         rows(series, levels, side.map(|side| (side.intervals.as_slice(), own_pid)))
     };
     recording.quanta.par_iter().flat_map_iter(per_cpu).collect()
+}
+
+/// The part of a CPU's time in loads from main memory that is others' use of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Share {
+    pub cpu: u32,
+    pub span_ns: u64,
+    /// From 0 to 1.
+    pub share: f64,
+}
+
+/// That of each CPU.
+pub(crate) fn shares(recording: &Recording) -> Vec<Share> {
+    let main = MemoryName::Main.to_string();
+    let share = |row: MemoryRow| Share {
+        cpu: row.cpu,
+        span_ns: row.span_ns,
+        share: (row.memory_percent / (100.0 + row.slower_percent)).clamp(0.0, 1.0),
+    };
+    memory(recording).into_iter().filter(|row| row.level == main).map(share).collect()
 }
 
 /// The time of loads in one quantum.

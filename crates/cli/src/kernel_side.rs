@@ -122,6 +122,10 @@ impl Rows {
 }
 
 impl RowSource for Rows {
+    fn discard(&mut self) {
+        self.recorder.discard();
+    }
+
     fn begin(&mut self, manifest: &mut Manifest) {
         self.recorder.set_zero(manifest.zero_monotonic_ns.unwrap_or(0));
         // What came before takes no room in the rings any more.
@@ -174,6 +178,12 @@ impl RowSource for Rows {
 }
 
 impl RowSource for KernelSide {
+    fn discard(&mut self) {
+        if let Self::Known(rows) = self {
+            rows.discard();
+        }
+    }
+
     fn begin(&mut self, manifest: &mut Manifest) {
         match self {
             Self::Known(rows) => rows.begin(manifest),

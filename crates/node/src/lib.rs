@@ -5,6 +5,7 @@ pub mod doctor;
 pub mod injector;
 pub mod leftovers;
 pub mod machine;
+mod memory;
 pub mod mpi;
 pub mod probe;
 mod processor;

@@ -190,30 +190,6 @@ pub fn place(cpu: Cpu) -> CpuTopology {
     CpuTopology { core: number("core_id"), package: number("physical_package_id"), numa_node }
 }
 
-/// The data caches of a CPU, as far as sysfs shows them: level and bytes.
-pub fn caches(cpu: Cpu) -> Vec<(u32, usize)> {
-    /// More than any processor has.
-    const MOST: u32 = 16;
-    let cache = |at: u32| {
-        let line =
-            |name: &str| read_line(&format!("/sys/devices/system/cpu/cpu{cpu}/cache/index{at}/{name}"));
-        let bytes = line("size")?.strip_suffix('K')?.parse::<usize>().ok()?.checked_mul(1024)?;
-        (line("type")? != "Instruction").then_some((line("level")?.parse().ok()?, bytes))
-    };
-    (0..MOST).filter_map(cache).collect()
-}
-
-/// Asks the kernel for huge pages below this memory, which nothing has touched yet. It may have none.
-pub fn prefer_huge_pages(start: *mut u8, bytes: usize) {
-    const PAGE: usize = 2 << 20;
-    let skipped = start.align_offset(PAGE);
-    let whole = bytes.saturating_sub(skipped) / PAGE * PAGE;
-    if whole > 0 {
-        // SAFETY: the pages lie within memory of the caller's, and the advice changes none of its content.
-        unsafe { libc::madvise(start.wrapping_add(skipped).cast(), whole, libc::MADV_HUGEPAGE) };
-    }
-}
-
 /// The first line of a small file of /proc or /sys, if it can be read.
 pub(crate) fn read_line(path: &str) -> Option<String> {
     Some(fs::read_to_string(path).ok()?.lines().next()?.trim().to_owned())

@@ -204,7 +204,7 @@ function evidence(data) {
         records(show?.cpus).length > 0 && ["The CPUs", () => cpuSection(show)],
         records(show?.cpus).length > 0 && ["The periods", () => periodSection(show)],
         records(show?.quanta).length > 0 && ["The quanta", () => quantaSection(show)],
-        records(show?.memory).length > 0 && ["Loads from memory", () => memorySection(show)],
+        show?.method === "memory" && ["Loads from memory", () => memorySection(show)],
     ];
 }
 

@@ -5,6 +5,7 @@ use quell_recording::{Intervals, Manifest, MemoryName, Nanos, Quantum, SourcesFa
 
 use super::*;
 use crate::attribution::fixture::tick;
+use crate::fleet::hosts::{hosts, one_host};
 
 const WINDOWS: u64 = 300;
 /// Quanta of each level in a window.
@@ -143,6 +144,52 @@ fn a_tick_in_each_quantum_hides_no_ones_use_of_memory() {
     let expected = 100.0 * 2_000.0 / (512.0 * 100.0);
     assert!(is_near(row.memory_percent, 10.0, 1.0), "{row:?}");
     assert!(is_near(row.kernel_percent.unwrap(), expected, 0.2), "{row:?}");
+}
+
+/// As the probe does: each quantum follows the one before, so windows hold fewer where memory is slow.
+fn in_a_row(slower: impl Fn(u64) -> f64) -> Recording {
+    const LOADS: [u32; 3] = [16_384, 2_048, 2_048];
+    let draws = Draws::new(9, &[]);
+    let (mut quanta, mut at) = (Vec::new(), 0);
+    while at < WINDOWS * WINDOW_NS {
+        for (level, ((_, load, _), loads)) in LEVELS.iter().zip(LOADS).enumerate() {
+            let slow = if level == 2 { slower(at / WINDOW_NS) } else { 1.0 };
+            let varies = 1.0 + 0.1 * draws.signed(quanta.len() as u64);
+            let duration = (load * f64::from(loads) * slow * varies) as u64;
+            let [start, duration] = [at, duration].map(Nanos::from_nanos);
+            quanta.push(Quantum { start, duration, work: level as u64 });
+            at += duration.as_nanos();
+        }
+    }
+    let mut made = recording(|_, _| 1.0, Vec::new());
+    made.manifest.memory.iter_mut().zip(LOADS).for_each(|(level, loads)| level.loads = loads);
+    made.quanta[0].quanta = quanta;
+    made
+}
+
+/// Half of the time, for a third of a second each: time of all loads that is above the quiet is then others' use of memory.
+#[test]
+fn however_slow_memory_is_it_is_others_use_of_it() {
+    for factor in [1.5, 4.0, 12.0] {
+        let made = in_a_row(|window| if window / 16 % 2 == 1 { factor } else { 1.0 });
+        let row = memory(&made).remove(2);
+        assert!(
+            is_near(row.memory_percent, row.slower_percent, 0.06 * row.slower_percent),
+            "{factor} {row:?}"
+        );
+        assert!(row.slower_percent > 5.0 && row.core_percent < 0.3, "{factor} {row:?}");
+    }
+}
+
+#[test]
+fn hosts_are_compared_by_others_use_of_memory() {
+    let half = |level: usize, window: u64| if level == 2 && window % 2 == 1 { 1.2 } else { 1.0 };
+    let all = [recording(|_, _| 1.0, Vec::new()), recording(half, Vec::new())];
+    let all = all.iter().map(one_host).collect();
+    let rows = hosts("runs".into(), all, Vec::new()).hosts;
+    let noise = [&rows[0], &rows[1]].map(|row| row.overhead_percent.unwrap());
+    // A tenth of the quiet time, of all of it.
+    assert!(is_near(noise[0], 100.0 * 0.1 / 1.1, 0.7) && noise[1] < 0.1, "{noise:?}");
 }
 
 #[test]

@@ -22,9 +22,11 @@ const MOST_POINTS: usize = 4_000;
 const MOST_PLOTS: usize = 2;
 
 const MEMORY: &str = "Slower is the time above that of the quietest moments, of all loads: by work of the kernel and other tasks, by a slower core, by others' use \
-                      of the caches and of memory, and by the rest (single loads, and what lasts for less than 20 ms).\n";
+                      of the caches and of memory, and by the rest (single loads, what lasts for less than 20 ms, and what a hypervisor steals).\n";
 
-const TOO_SHORT: &str = "\nToo few loads to split their time: record for a second or more.\n";
+const KERNEL_UNKNOWN: &str = "What the kernel took is not known: it is within the other parts.\n";
+
+const TOO_FEW: &str = "\nToo few undisturbed loads to split their time: record for a second or more, on CPUs with nothing else to do.\n";
 
 /// Noise overheads of systems for parallel programs, in percent: of a Cray XT-4, and of a Linux cluster (Hoefler, Schneider & Lumsdaine, SC 2010).
 const USUAL_PERCENT: [f64; 2] = [0.02, 0.21];
@@ -39,9 +41,10 @@ pub fn show(overview: &Overview, attribution: &Attribution, recording: &Recordin
         return text + &histogram_table(&overview.histograms);
     }
     if recording.manifest.method == Method::Memory {
+        let is_unknown = overview.memory.iter().all(|row| row.kernel_percent.is_none());
         let table = match overview.memory.is_empty() {
-            true => TOO_SHORT.to_owned(),
-            false => rows(&overview.memory) + MEMORY,
+            true => TOO_FEW.to_owned(),
+            false => rows(&overview.memory) + MEMORY + if is_unknown { KERNEL_UNKNOWN } else { "" },
         };
         return text + &table + &sources::brief(attribution);
     }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 use quell_node::probe::{self, Plan};
-use quell_recording::{Manifest, format_cpu_list};
+use quell_recording::{Manifest, Method, format_cpu_list};
 
 use crate::args::SourcesMode;
 use crate::kernel_side::{KernelSide, effect};
@@ -39,6 +39,9 @@ pub fn record(plan: &Plan, sources: Sources, output: &Path, printer: Printer) ->
         rows.measure_effect(plan, effect::pairs(sources.effect, plan), &stop, printer)?;
     }
     printer.status(&format!("watching CPUs {} {}", format_cpu_list(&plan.cpus), until(plan)));
+    if plan.method == Method::Memory {
+        printer.status("first it makes the lines to load, which takes up to ten seconds");
+    }
     let manifest = {
         let step = Step::recording(printer, plan.duration, plan.count);
         let mut status = |status| step.recorded(status, plan.duration.is_some());

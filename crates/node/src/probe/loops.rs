@@ -1,5 +1,5 @@
 //! The measuring loops. Nothing here allocates, locks or makes a system call between `start` and the end, or causes a page fault: the buffers are
-//! locked in memory, and the lines of the memory probe have been touched.
+//! locked in memory, and the lines of the memory probe have been touched, and stay where they are.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering};

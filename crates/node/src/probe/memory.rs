@@ -8,13 +8,16 @@ use quell_recording::{Cpu, MemoryLevel, MemoryName};
 
 use super::ProbeError;
 use crate::machine;
+use crate::memory::{self, Cache};
 
 /// Bytes of a line.
 const LINE: usize = 64;
 /// Links in a line: as many probes have a circle of their own through the same lines.
 const CIRCLES: usize = LINE / size_of::<u32>();
-/// Loads of a quantum. Those of the core's own cache take as long as some thousands that leave it.
-const LOADS: [u32; 3] = [32_768, 4_096, 4_096];
+/// Loads of a quantum: few enough for several in each window of 20 ms where memory is slow. Those of the core's own cache take as long as some
+/// thousands that leave it.
+const CORE_LOADS: u32 = 16_384;
+const LOADS: u32 = 2_048;
 /// Bounds of the largest level, where the last cache is unknown or small, and because more would take long to make.
 const LEAST_BYTES: usize = 64 << 20;
 const MOST_BYTES: usize = 1 << 30;
@@ -43,13 +46,19 @@ impl Lines {
     /// Lines with a circle for each probe, in an order of its own: no load can begin before the one before it has ended, no prefetcher knows the
     /// next, and no probe follows another. Where probes share an order, each has a part of main memory's lines as its circle; of a cache's lines,
     /// all must be loaded, and whoever follows finds them in the cache in any case. Ends early if `stop` is set.
-    fn new(name: MemoryName, bytes: usize, loads: u32, probes: usize, stop: &AtomicBool) -> io::Result<Self> {
+    fn new(level: MemoryLevel, node: Option<u32>, probes: usize, stop: &AtomicBool) -> io::Result<Self> {
+        let MemoryLevel { name, bytes, loads } = level;
         let parts = sharers(probes);
-        let count = (bytes / LINE).max(2 * parts);
+        let count = (bytes as usize / LINE).max(2 * parts);
         let no_memory = |_| io::Error::from(io::ErrorKind::OutOfMemory);
         let mut lines: Vec<Line> = Vec::new();
         lines.try_reserve_exact(count).map_err(no_memory)?;
-        machine::prefer_huge_pages(lines.as_mut_ptr().cast(), count * LINE);
+        let room = lines.spare_capacity_mut().as_mut_ptr_range();
+        let room = room.start.cast()..room.end.cast();
+        if let Some(node) = node {
+            memory::prefer_node(&room, node);
+        }
+        memory::prefer_huge_pages(&room);
         lines.resize(count, Line([0; CIRCLES]));
         let mut order: Vec<u32> = Vec::new();
         order.try_reserve_exact(count).map_err(no_memory)?;
@@ -129,20 +138,20 @@ impl<'a> Walk<'a> {
 pub(super) struct Levels {
     /// The CPUs of a node, and the lines in its memory.
     nodes: Vec<(Vec<Cpu>, Vec<Lines>)>,
-    sizes: [usize; 3],
+    facts: Vec<MemoryLevel>,
+    /// Whether all lines are linked.
+    complete: bool,
 }
-
-const NAMES: [MemoryName; 3] = [MemoryName::Core, MemoryName::Shared, MemoryName::Main];
 
 type Making<'scope> = (Vec<Cpu>, ScopedJoinHandle<'scope, Result<Vec<Lines>, ProbeError>>);
 
 impl Levels {
-    /// Lines for the caches of these CPUs. With `stop` set, they are not complete.
+    /// Lines for the caches of these CPUs. With `stop` set, they are not complete, and no probe has a way.
     ///
     /// # Errors
     /// If there is not enough memory, or a node's thread cannot be started and bound.
     pub fn new(cpus: &[Cpu], stop: &AtomicBool) -> Result<Self, ProbeError> {
-        let caches: Vec<_> = cpus.iter().map(|&cpu| machine::caches(cpu)).collect();
+        let caches: Vec<_> = cpus.iter().map(|&cpu| memory::caches(cpu)).collect();
         let mut by_node: Vec<(Option<u32>, Vec<Cpu>)> = Vec::new();
         for &cpu in cpus {
             let node = machine::place(cpu).numa_node;
@@ -152,11 +161,17 @@ impl Levels {
             }
         }
         let most = by_node.iter().map(|(_, cpus)| sharers(cpus.len())).max().unwrap_or(1);
-        let sizes = sizes(&caches, most);
+        // Half of what is free is left to others.
+        let room = memory::available().map_or(MOST_BYTES, |bytes| bytes / 2 / by_node.len().max(1));
+        if room < LEAST_BYTES {
+            let [needed_mib, free_mib] = [LEAST_BYTES, room].map(|each| (2 * each * by_node.len()) >> 20);
+            return Err(ProbeError::Memory { needed_mib, free_mib });
+        }
+        let facts = levels(&caches, most, room);
         let nodes = std::thread::scope(|scope| {
             let making: Vec<Making<'_>> = by_node
                 .into_iter()
-                .map(|(_, cpus)| start_making(scope, cpus, sizes, stop))
+                .map(|(node, cpus)| start_making(scope, (node, cpus), &facts, stop))
                 .collect::<Result<_, _>>()?;
             let join = |(cpus, thread): Making<'_>| {
                 let made = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
@@ -164,12 +179,12 @@ impl Levels {
             };
             making.into_iter().map(join).collect::<Result<Vec<_>, ProbeError>>()
         })?;
-        Ok(Self { nodes, sizes })
+        Ok(Self { nodes, facts, complete: !stop.load(Ordering::Relaxed) })
     }
 
-    /// A probe's way through each level; none if the CPU is not one of them.
+    /// A probe's way through each level; none if the CPU is not one of them, or lines are not complete.
     pub fn walks(&self, cpu: Cpu) -> Vec<Walk<'_>> {
-        let of_node = self.nodes.iter().find_map(|(cpus, lines)| {
+        let of_node = self.nodes.iter().filter(|_| self.complete).find_map(|(cpus, lines)| {
             let number = cpus.iter().position(|one| *one == cpu)?;
             Some(lines.iter().map(move |level| Walk::new(level, number)).collect())
         });
@@ -178,47 +193,51 @@ impl Levels {
 
     /// What they are, for the manifest.
     pub fn facts(&self) -> Vec<MemoryLevel> {
-        let facts =
-            |at: usize| MemoryLevel { name: NAMES[at], bytes: self.sizes[at] as u64, loads: LOADS[at] };
-        (0..NAMES.len()).map(facts).collect()
+        self.facts.clone()
     }
 }
 
 /// Makes the lines of a node on one of its CPUs: who touches a page first has it in the memory of its node.
 fn start_making<'scope>(
     scope: &'scope Scope<'scope, '_>,
-    cpus: Vec<Cpu>,
-    sizes: [usize; 3],
+    (node, cpus): (Option<u32>, Vec<Cpu>),
+    levels: &'scope [MemoryLevel],
     stop: &'scope AtomicBool,
 ) -> Result<Making<'scope>, ProbeError> {
     let (cpu, probes) = (cpus[0], cpus.len());
     let make = move || {
         machine::pin(&[cpu]).map_err(|source| ProbeError::Pin { cpu, source })?;
-        let level = |at: usize| {
-            Lines::new(NAMES[at], sizes[at], LOADS[at], probes, stop)
-                .map_err(|source| ProbeError::Buffer { cpu, source })
+        let lines = |level: &MemoryLevel| {
+            Lines::new(*level, node, probes, stop).map_err(|source| ProbeError::Buffer { cpu, source })
         };
-        (0..NAMES.len()).map(level).collect()
+        levels.iter().map(lines).collect()
     };
     let thread = Builder::new().spawn_scoped(scope, make);
     Ok((cpus, thread.map_err(|source| ProbeError::Spawn { cpu, source })?))
 }
 
-/// Half of the first cache; twice what comes before the last one, and at most half of that; four times the last one. `caches` are the sizes of the
-/// data caches of each CPU, by level: of unlike CPUs the smaller or the larger one counts. Where `sharers` probes share an order of main memory's lines,
-/// there are as many times as many.
-fn sizes(caches: &[Vec<(u32, usize)>], sharers: usize) -> [usize; 3] {
-    let of = |cpu: &[(u32, usize)], level: u32| cpu.iter().find(|one| one.0 == level).map(|one| one.1);
+/// Half of the first cache; where the last one is shared, twice what comes before it, and at most half of it; four times the last one. Of unlike CPUs
+/// the smaller or the larger cache counts. Where `sharers` probes share an order of main memory's lines, there are as many times as many, within the
+/// `room` that there is.
+fn levels(caches: &[Vec<Cache>], sharers: usize, room: usize) -> Vec<MemoryLevel> {
+    let of = |cpu: &[Cache], level: u32| cpu.iter().find(|one| one.level == level).map(|one| one.bytes);
     let first = caches.iter().filter_map(|cpu| of(cpu, 1)).min().unwrap_or(32 << 10);
-    let last = |cpu: &Vec<(u32, usize)>| cpu.iter().copied().max();
-    let lasts: Vec<usize> = caches.iter().filter_map(last).map(|one| one.1).collect();
-    let (smallest, largest) = (lasts.iter().min().copied(), lasts.iter().max().copied());
-    let before = |cpu: &Vec<(u32, usize)>| of(cpu, last(cpu)?.0.saturating_sub(1));
+    let lasts: Vec<Cache> = caches.iter().filter_map(|cpu| cpu.iter().max().copied()).collect();
+    let before = |cpu: &Vec<Cache>| of(cpu, cpu.iter().max()?.level.saturating_sub(1));
     let before = caches.iter().filter_map(before).max().unwrap_or(first);
     let least = 4 * first;
-    let shared = (2 * before).clamp(least, (smallest.unwrap_or(1 << 20) / 2).max(least));
-    let main = (4 * largest.unwrap_or(0)).max(LEAST_BYTES).saturating_mul(sharers);
-    [first / 2, shared, main.min(MOST_BYTES)]
+    let shared = lasts.iter().map(|last| last.bytes).min();
+    // A cache that is not shared, or not shown, is none whose use by others could be seen.
+    let shared = shared.filter(|_| lasts.len() == caches.len() && lasts.iter().all(|last| last.is_shared));
+    let largest = lasts.iter().map(|last| last.bytes).max().unwrap_or(0);
+    let main = (4 * largest).max(LEAST_BYTES).saturating_mul(sharers).min(MOST_BYTES).min(room);
+    let level = |name, bytes, loads| MemoryLevel { name, bytes: bytes as u64, loads };
+    let mut levels = vec![level(MemoryName::Core, first / 2, CORE_LOADS)];
+    levels.extend(
+        shared.map(|last| level(MemoryName::Shared, (2 * before).clamp(least, (last / 2).max(least)), LOADS)),
+    );
+    levels.push(level(MemoryName::Main, main, LOADS));
+    levels
 }
 
 #[cfg(test)]
@@ -227,6 +246,12 @@ mod tests {
     use super::*;
 
     static GOES_ON: AtomicBool = AtomicBool::new(false);
+
+    /// Lines of which a quantum loads one.
+    fn lines(name: MemoryName, bytes: usize, probes: usize, stop: &AtomicBool) -> Lines {
+        let level = MemoryLevel { name, bytes: bytes as u64, loads: 1 };
+        Lines::new(level, Some(0), probes, stop).unwrap()
+    }
 
     /// The lines that a probe loads until it is where it began.
     fn way(level: &Lines, number: usize) -> Vec<u32> {
@@ -246,7 +271,7 @@ mod tests {
             (MemoryName::Main, 16 << 10, 3),
             (MemoryName::Shared, 100 * LINE, 40),
         ] {
-            let level = Lines::new(name, bytes, 1, probes, &GOES_ON).unwrap();
+            let level = lines(name, bytes, probes, &GOES_ON);
             for number in 0..probes {
                 let mut way = way(&level, number);
                 way.sort_unstable();
@@ -258,7 +283,7 @@ mod tests {
     /// A probe that follows another finds in the shared cache what that one has loaded.
     #[test]
     fn probes_do_not_follow_each_other() {
-        let level = Lines::new(MemoryName::Main, 1_000 * LINE, 1, 32, &GOES_ON).unwrap();
+        let level = lines(MemoryName::Main, 1_000 * LINE, 32, &GOES_ON);
         let [first, other, same] = [0, 1, 16].map(|number| way(&level, number));
         let next = |way: &[u32], line: u32| {
             let at = way.iter().position(|one| *one == line)?;
@@ -274,30 +299,54 @@ mod tests {
 
     #[test]
     fn a_stop_ends_the_making() {
-        let level = Lines::new(MemoryName::Main, 1 << 20, 1, 2, &AtomicBool::new(true)).unwrap();
+        let stop = AtomicBool::new(true);
+        let level = lines(MemoryName::Main, 1 << 20, 2, &stop);
         let mut walk = Walk::new(&level, 1);
         walk.load();
         assert_eq!(walk.at, 0);
+        let cpu = machine::Cpus::from_this_machine().unwrap().allowed[0];
+        assert!(
+            Levels::new(&[cpu], &stop).unwrap().walks(cpu).is_empty(),
+            "no probe loads what is not linked"
+        );
     }
 
     #[test]
     fn each_level_has_lines_that_the_ones_before_cannot_hold() {
-        let (kib, mib) = (1 << 10, 1 << 20);
-        let sizes = |caches: &[&[(u32, usize)]]| {
-            super::sizes(&caches.iter().map(|cpu| cpu.to_vec()).collect::<Vec<_>>(), 1)
+        const KIB: usize = 1 << 10;
+        const MIB: usize = 1 << 20;
+        let cache = |(level, bytes): (u32, usize)| Cache { level, bytes, is_shared: level > 2 };
+        let cpu = |caches: &[(u32, usize)]| caches.iter().copied().map(cache).collect::<Vec<_>>();
+        let sizes = |caches: Vec<Vec<Cache>>, sharers| -> Vec<(MemoryName, usize)> {
+            let levels = levels(&caches, sharers, usize::MAX);
+            levels.into_iter().map(|level| (level.name, level.bytes as usize)).collect()
         };
-        // A server, a desktop, a small board without a third level, nothing known.
-        assert_eq!(sizes(&[&[(1, 32 * kib), (2, mib), (3, 36 * mib)]]), [16 * kib, 2 * mib, 144 * mib]);
-        assert_eq!(sizes(&[&[(1, 48 * kib), (2, 2 * mib), (3, 12 * mib)]]), [24 * kib, 4 * mib, 64 * mib]);
-        assert_eq!(sizes(&[&[(1, 32 * kib), (2, 512 * kib)]]), [16 * kib, 128 * kib, 64 * mib]);
-        assert_eq!(sizes(&[&[]]), [16 * kib, 128 * kib, 64 * mib]);
+        let all = |core, shared, main| {
+            vec![(MemoryName::Core, core), (MemoryName::Shared, shared), (MemoryName::Main, main)]
+        };
+        // A server, a desktop.
+        let server = cpu(&[(1, 32 * KIB), (2, MIB), (3, 36 * MIB)]);
+        assert_eq!(sizes(vec![server.clone()], 1), all(16 * KIB, 2 * MIB, 144 * MIB));
+        let desktop = cpu(&[(1, 48 * KIB), (2, 2 * MIB), (3, 12 * MIB)]);
+        assert_eq!(sizes(vec![desktop], 1), all(24 * KIB, 4 * MIB, 64 * MIB));
+        // A small board, whose cores share the second level; one whose cores do not; nothing known.
+        let mut board = cpu(&[(1, 32 * KIB), (2, 512 * KIB)]);
+        let without = vec![(MemoryName::Core, 16 * KIB), (MemoryName::Main, 64 * MIB)];
+        assert_eq!(sizes(vec![board.clone()], 1), without);
+        board[1].is_shared = true;
+        assert_eq!(sizes(vec![board], 1), all(16 * KIB, 128 * KIB, 64 * MIB));
+        assert_eq!(sizes(vec![cpu(&[])], 1), without);
         // Large and small cores.
-        let (large, small) =
-            ([(1, 64 * kib), (2, mib), (3, 8 * mib)], [(1, 32 * kib), (2, 128 * kib), (3, 8 * mib)]);
-        assert_eq!(sizes(&[&large, &small]), [16 * kib, 2 * mib, 64 * mib]);
+        let (large, small) = (
+            cpu(&[(1, 64 * KIB), (2, MIB), (3, 8 * MIB)]),
+            cpu(&[(1, 32 * KIB), (2, 128 * KIB), (3, 8 * MIB)]),
+        );
+        assert_eq!(sizes(vec![large, small], 1), all(16 * KIB, 2 * MIB, 64 * MIB));
         // The largest last cache of today.
-        assert_eq!(sizes(&[&[(1, 32 * kib), (2, 2 * mib), (3, 504 * mib)]])[2], 1024 * mib);
-        // More probes than circles.
-        assert_eq!(super::sizes(&[vec![(1, 32 * kib), (2, mib), (3, 36 * mib)]], 4)[2], 576 * mib);
+        let largest = cpu(&[(1, 32 * KIB), (2, 2 * MIB), (3, 504 * MIB)]);
+        assert_eq!(sizes(vec![largest], 1)[2].1, 1024 * MIB);
+        // More probes than circles; little memory.
+        assert_eq!(sizes(vec![server.clone()], 4)[2].1, 576 * MIB);
+        assert_eq!(levels(&[server], 1, 100 * MIB)[2].bytes, 100 * MIB as u64);
     }
 }

@@ -84,6 +84,17 @@ pub enum ProbeError {
         /// The system's error.
         source: io::Error,
     },
+    /// There is not enough memory for what the memory method loads.
+    #[error(
+        "the memory method needs {needed_mib} MiB of free memory, and there are {free_mib}: end other programs, or raise the memory limit of \
+         this job or container"
+    )]
+    Memory {
+        /// MiB that must be free.
+        needed_mib: usize,
+        /// MiB that are free.
+        free_mib: usize,
+    },
     /// Real-time priority was refused.
     #[error("real-time priority was refused: {0} (it needs root or CAP_SYS_NICE; run without --realtime)")]
     Realtime(io::Error),

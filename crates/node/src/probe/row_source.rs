@@ -6,6 +6,9 @@ use quell_recording::{Error, Manifest, Writer};
 
 /// A source of rows that the writer empties whenever it empties the probes' buffers.
 pub trait RowSource {
+    /// Drops what has arrived: the zero comes next, and a full buffer would lose what comes after it.
+    fn discard(&mut self) {}
+
     /// The run begins. The manifest has its zero and is not on disk yet. Rows from before the zero must be left out.
     fn begin(&mut self, manifest: &mut Manifest);
 

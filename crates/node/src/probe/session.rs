@@ -133,6 +133,7 @@ fn feed<'a>(
     sink: &mut dyn Sink,
     stop: &AtomicBool,
 ) -> Result<(Stream<'a>, Result<(), Error>), ProbeError> {
+    sink.discard();
     let zero = Anchor::take(run.kind);
     manifest.zero_monotonic_ns = Some(zero.monotonic_ns);
     manifest.zero_unix_ns = Some(realtime_ns());

@@ -13,6 +13,9 @@ const FLUSH: Nanos = Nanos::from_nanos(700_000_000);
 /// Receives what the probes find. All methods run on the writer's thread, between two sleeps: the time that they take on a
 /// probed CPU counts as quell's own.
 pub trait Sink {
+    /// The zero comes next: what other buffers hold from before can go.
+    fn discard(&mut self) {}
+
     /// The run begins. The manifest has its zero. Rows from before the zero must be left out.
     ///
     /// # Errors
@@ -90,6 +93,10 @@ impl<'a> Disk<'a> {
 }
 
 impl Sink for Disk<'_> {
+    fn discard(&mut self) {
+        self.rows.discard();
+    }
+
     fn begin(&mut self, manifest: &mut Manifest) -> Result<(), Error> {
         self.rows.begin(manifest);
         self.writer = Some(Writer::create(self.folder, manifest)?);

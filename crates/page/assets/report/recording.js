@@ -204,8 +204,15 @@ function quantaSection(show) {
 }
 
 function memorySection(show) {
+    const rows = records(show.memory);
+    if (rows.length === 0) {
+        return section("memory", "Loads from memory", paragraph("Too few undisturbed loads to split their time.", "absent"));
+    }
+    const unknown = rows.every((row) => number(row.kernel_percent) === null)
+        ? " What the kernel took is not known: it is within the other parts."
+        : "";
     const meaning =
         "Slower is the time of all loads above that of the quietest moments: by work of the kernel and other tasks, " +
-        "by a slower core, by others' use of the caches and of memory, and by the rest.";
-    return section("memory", "Loads from memory", rowTable("memory", meaning, records(show.memory)));
+        `by a slower core, by others' use of the caches and of memory, and by the rest.${unknown}`;
+    return section("memory", "Loads from memory", rowTable("memory", meaning, rows));
 }

@@ -6,11 +6,12 @@ use serde::Serialize;
 
 use super::StandsOut;
 use crate::attribution::SourceRow;
+use crate::memory;
 use crate::overview::quanta;
 use crate::stats::Durations;
 
-/// One recording. Its noise depends on its method: detours, the time that quanta lost, or (for `kernel` and `phases`) the time that the
-/// kernel and other tasks took.
+/// One recording. Its noise depends on its method: detours, the time that quanta lost, for `memory` the time in loads from main memory that others'
+/// use of it took, or (for `kernel` and `phases`) the time that the kernel and other tasks took.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct HostRow {
     /// The recording's name.
@@ -97,7 +98,8 @@ pub(super) fn row(recording: &Recording, sources: Option<&[SourceRow]>) -> HostR
         Method::Detour => detours(recording),
         Method::Fwq | Method::Ftq => (losses_from_quanta(recording), None),
         Method::Kernel | Method::Phases if sources.is_some() => intervals(recording),
-        Method::Memory | Method::Kernel | Method::Phases | Method::Histogram => (Vec::new(), None),
+        Method::Memory => (losses_from_memory(recording), None),
+        Method::Kernel | Method::Phases | Method::Histogram => (Vec::new(), None),
     };
     let observed: f64 = losses.iter().map(|loss| loss.observed_ns).sum();
     let lost: f64 = losses.iter().map(|loss| loss.lost_ns).sum();
@@ -183,6 +185,15 @@ fn losses_from_quanta(recording: &Recording) -> Vec<Loss> {
         observed_ns: one.span_ns as f64,
     };
     quanta(recording).into_iter().map(of_cpu).collect()
+}
+
+fn losses_from_memory(recording: &Recording) -> Vec<Loss> {
+    let of_cpu = |one: memory::Share| Loss {
+        cpu: one.cpu,
+        lost_ns: one.span_ns as f64 * one.share,
+        observed_ns: one.span_ns as f64,
+    };
+    memory::shares(recording).into_iter().map(of_cpu).collect()
 }
 
 /// The time that the kernel and other tasks took, net of nesting; an interval counts with its net time.
