@@ -36,13 +36,20 @@ class Node:
     # Whether the kernel refuses the recorder, for a reason that quell names.
     refuses: bool = False
     arch: str = "amd64"
+    # Maximum time without a line on the console, in seconds.
+    silent_s: int = 120
 
 
 NODES = {
     **{suite: Node(suite) for suite in SUITES},
     "one-cpu": Node("bookworm", "one CPU", smp="1"),
     "16-cpus": Node(
-        "bookworm", "two sockets, 16 CPUs with SMT", smp="16,sockets=2,cores=4,threads=2", words="lab.cpus=0,8"
+        "bookworm",
+        "two sockets, 16 CPUs with SMT",
+        smp="16,sockets=2,cores=4,threads=2",
+        words="lab.cpus=0,8",
+        # Emulated on few real CPUs, 16 take minutes to come up.
+        silent_s=1200,
     ),
     "no-btf": Node("bookworm", "without BTF", words="lab.hide=btf", refuses=True),
     "lockdown": Node("bookworm", "lockdown=confidentiality", words="lockdown=confidentiality", refuses=True),
@@ -122,7 +129,7 @@ def look(node: Node, quell: Path, folder: Path, boot: machine.Boot) -> tuple[mac
     kernel = Suite(node.suite, node.arch, folder).kernel()
     machine.make_disk(tree_of(folder, node, quell), boot.disk, "1G")
     boot.kernel, boot.first_root = kernel.image, machine.first_root(folder, kernel, busybox_of(folder, node))
-    boot.words, boot.smp = node.words, node.smp
+    boot.words, boot.smp, boot.silent_s = node.words, node.smp, node.silent_s
     boot.program, boot.more, boot.console = ARCHITECTURES[node.arch]
     guest = machine.Guest(boot)
     try:

@@ -1,11 +1,11 @@
 //! Translates the kernel's numbers and addresses to names.
 
-use std::collections::HashMap;
 use std::io::{BufRead, BufReader};
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::JoinHandle;
 
+use foldhash::HashMap;
 use quell_recording::Source;
 use quell_recording::kernel_names::{IPIS, SOFTIRQS};
 
@@ -84,7 +84,7 @@ impl Symbols {
             line.clear();
         }
         places.sort_unstable();
-        Self { text, places, known: HashMap::new() }
+        Self { text, places, known: HashMap::default() }
     }
 
     /// Whether no address is visible.

@@ -1,13 +1,13 @@
 //! Loading the programs, attaching them, and emptying their rings.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::convert::Infallible;
 use std::mem::MaybeUninit;
 use std::os::fd::AsFd as _;
 use std::rc::Rc;
 use std::time::Duration;
 
+use foldhash::HashMap;
 use libbpf_rs::skel::{OpenSkel as _, Skel as _, SkelBuilder as _};
 use libbpf_rs::{
     Btf, Link, MapCore, MapFlags, MapHandle, MapType, OpenObject, RingBuffer, RingBufferBuilder,
@@ -147,7 +147,7 @@ impl Recorder {
             sources: Sources::default(),
             symbols,
             own_pid: own_pid(),
-            causes: HashMap::new(),
+            causes: HashMap::default(),
             zero_ns: 0,
         };
         Ok(Self {
@@ -222,17 +222,20 @@ impl Recorder {
         // Consumed without polling: the programs submit records without a wakeup.
         let mut more =
             usize::try_from(self.buffers.consume_raw_n(PORTION)).is_ok_and(|taken| taken >= PORTION);
-        let mut pending = self.pending.borrow_mut();
-        let each = PORTION / self.ringed.len().max(1);
-        more |= self.rings.take(each.max(1) as u32, &mut pending);
-        let fill = pending.len() as f64 / f64::from(self.ring_entries);
         let first = intervals.len();
+        let translator = &mut self.translator;
+        let each = PORTION / self.ringed.len().max(1);
+        let (in_rings, rest) =
+            self.rings.take(each.max(1) as u32, |raw| intervals.extend(translator.interval(&raw)));
+        more |= rest;
+        let mut pending = self.pending.borrow_mut();
+        let fill = (in_rings + pending.len()) as f64 / f64::from(self.ring_entries);
         for raw in pending.drain(..) {
             match &raw {
                 Raw::Thread(ended) => {
-                    threads.push(self.translator.thread(&ended.slot, &ended.own, ended.record.end_ns));
+                    threads.push(translator.thread(&ended.slot, &ended.own, ended.record.end_ns));
                 }
-                _ => intervals.extend(self.translator.interval(&raw)),
+                _ => intervals.extend(translator.interval(&raw)),
             }
         }
         self.missing.extend(self.faults.attach_to_new(&self.skeleton, &intervals[first..]));

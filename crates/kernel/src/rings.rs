@@ -39,25 +39,26 @@ impl Rings {
         })
     }
 
-    /// Takes `most` entries of each ring at most; returns whether a ring may hold more.
-    pub fn take(&mut self, most: u32, into: &mut Vec<Raw>) -> bool {
-        let mut more = false;
+    /// Hands `most` entries of each ring at most to `each`, in their order; returns how many, and whether a ring may hold more.
+    pub fn take(&mut self, most: u32, mut each: impl FnMut(Raw)) -> (usize, bool) {
+        let (mut taken, mut more) = (0, false);
         for ring in 0..self.taken.len() {
             let before = self.taken[ring];
             let mut next = before;
             while next.wrapping_sub(before) < most
                 && let Some(raw) = self.entry(ring, next)
             {
-                into.push(raw);
+                each(raw);
                 next = next.wrapping_add(1);
             }
             if next != before {
                 self.taken[ring] = next;
                 self.emptied(ring).store(next, Ordering::Release);
             }
+            taken += next.wrapping_sub(before) as usize;
             more |= next.wrapping_sub(before) == most;
         }
-        more
+        (taken, more)
     }
 
     /// The entry with this number, if it has been written.
@@ -67,11 +68,17 @@ impl Rings {
         // SAFETY: the entry lies within the mapping, and its number is its first field, which only the kernel writes, as one word.
         let written = unsafe { AtomicU32::from_ptr(place.cast::<u32>().cast_mut()) }.load(Ordering::Relaxed);
         fence(Ordering::Acquire);
+        if written != number.wrapping_add(1) {
+            return None;
+        }
+        // Without names it is on one cache line, and the other one is left alone.
         // SAFETY: a program writes this entry again only after `emptied` says that it has been taken.
-        (written == number.wrapping_add(1)).then(|| match unsafe { std::ptr::read_volatile(place) } {
-            entry if entry.has_names == 0 => Raw::Plain(entry.of.record),
-            entry => Raw::Named(entry.of),
-        })
+        unsafe {
+            Some(match std::ptr::read_volatile(&raw const (*place).has_names) {
+                0 => Raw::Plain(std::ptr::read_volatile(&raw const (*place).of.record)),
+                _ => Raw::Named(std::ptr::read_volatile(&raw const (*place).of)),
+            })
+        }
     }
 
     fn emptied(&self, ring: usize) -> &AtomicU32 {
@@ -129,7 +136,8 @@ mod tests {
 
         fn take(&mut self, most: u32) -> (Vec<u64>, bool) {
             let mut into = Vec::new();
-            let more = self.rings.take(most, &mut into);
+            let (taken, more) = self.rings.take(most, |raw| into.push(raw));
+            assert_eq!(taken, into.len());
             let start = |raw: &Raw| match raw {
                 Raw::Plain(record) => record.start_ns,
                 Raw::Named(named) => named.record.start_ns,

@@ -1,8 +1,8 @@
 //! Translates the programs' records to rows of a recording.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
+use foldhash::HashMap;
 use quell_recording::{Cpu, Interval, Nanos, Source, SourceKind, Taken, Thread};
 
 use crate::bpf::types;
@@ -181,7 +181,7 @@ mod tests {
             sources: Sources::default(),
             symbols: Symbols::default(),
             own_pid: None,
-            causes: HashMap::new(),
+            causes: HashMap::default(),
             zero_ns: 0,
         }
     }

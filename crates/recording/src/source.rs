@@ -7,13 +7,23 @@ use std::str::FromStr;
 
 pub use kinds::{Level, Source, SourceKind};
 
+impl Source {
+    /// Writes its text without a formatter: a table has it as often as there are intervals.
+    pub(crate) fn write_to(&self, text: &mut impl fmt::Write) -> fmt::Result {
+        text.write_str(self.kind().name())?;
+        if let Some(name) = self.name() {
+            text.write_str(":")?;
+            text.write_str(name)?;
+        }
+        Ok(())
+    }
+}
+
 impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.kind().name(), self.name()) {
             (kind, None) => f.pad(kind),
-            (kind, Some(name)) if f.width().is_none() && f.precision().is_none() => {
-                write!(f, "{kind}:{name}")
-            }
+            (_, Some(_)) if f.width().is_none() && f.precision().is_none() => self.write_to(f),
             (kind, Some(name)) => f.pad(&format!("{kind}:{name}")),
         }
     }

@@ -234,8 +234,8 @@ impl Writer {
 }
 
 fn count<R>(counts: &mut BTreeMap<Cpu, u64>, rows: &[(Cpu, R)]) {
-    for (cpu, _) in rows {
-        *counts.entry(*cpu).or_default() += 1;
+    for of_cpu in rows.chunk_by(|one, next| one.0 == next.0) {
+        *counts.entry(of_cpu[0].0).or_default() += of_cpu.len() as u64;
     }
 }
 

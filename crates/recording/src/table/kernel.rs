@@ -17,8 +17,13 @@ fn u32s<R>(rows: &[R], value: impl Fn(&R) -> u32) -> ArrayRef {
     Arc::new(UInt32Array::from_iter_values(rows.iter().map(value)))
 }
 
+/// Bytes of a usual name.
+const NAME_BYTES: usize = 16;
+
 fn names<R>(rows: &[R], value: impl Fn(&R) -> Option<&Arc<str>>) -> ArrayRef {
-    Arc::new(rows.iter().map(|row| value(row).map(|name| &**name)).collect::<StringArray>())
+    let mut names = StringBuilder::with_capacity(rows.len(), rows.len() * NAME_BYTES);
+    rows.iter().for_each(|row| names.append_option(value(row)));
+    Arc::new(names.finish())
 }
 
 fn strings_of<'a>(batch: &'a RecordBatch, name: &str, gaps: bool) -> Result<&'a StringArray, String> {
@@ -66,10 +71,9 @@ impl Row for Interval {
     }
 
     fn to_batch(rows: &[(Cpu, Self)]) -> Result<RecordBatch, ArrowError> {
-        let mut source = StringBuilder::with_capacity(rows.len(), rows.len() * 16);
+        let mut source = StringBuilder::with_capacity(rows.len(), rows.len() * NAME_BYTES);
         for (_, row) in rows {
-            use std::fmt::Write as _;
-            write!(source, "{}", row.source).map_err(|e| ArrowError::ExternalError(Box::new(e)))?;
+            row.source.write_to(&mut source).map_err(|e| ArrowError::ExternalError(Box::new(e)))?;
             source.append_value("");
         }
         RecordBatch::try_new(
