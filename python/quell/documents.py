@@ -1375,7 +1375,7 @@ class HostRow(TypedDict):
     """The state of the recording, as in quell.show."""
 
     top_source: NotRequired[HostSource | None]
-    """The source that took most: of the time of detours, if there are any, otherwise of all time."""
+    """The source that took most: of the time of detours, if there are any, otherwise of all time; null for `memory`."""
 
     worst_cpu: NotRequired[WorstCpu | None]
     """The CPU with the highest noise overhead."""

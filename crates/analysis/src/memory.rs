@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::attribution::{activity, is_own, own_pid};
-use crate::stats::{MAD_TO_SIGMA, ascending, mean, median_low, nearest_rank, normal_quantile};
+use crate::stats::{MAD_TO_SIGMA, ascending, mean, median, median_low, nearest_rank, normal_quantile};
 use crate::time_range::TimeRange;
 
 /// Length of a window, whose median stands for all loads of a level in it.
@@ -93,7 +93,7 @@ pub(crate) fn memory(recording: &Recording) -> Vec<MemoryRow> {
     recording.quanta.par_iter().flat_map_iter(per_cpu).collect()
 }
 
-/// The part of a CPU's time in loads from main memory that is others' use of it.
+/// The part of a CPU's time in loads from main memory that is others' use of it, less what chance gives.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Share {
     pub cpu: u32,
@@ -108,7 +108,7 @@ pub(crate) fn shares(recording: &Recording) -> Vec<Share> {
     let share = |row: MemoryRow| Share {
         cpu: row.cpu,
         span_ns: row.span_ns,
-        share: (row.memory_percent / (100.0 + row.slower_percent)).clamp(0.0, 1.0),
+        share: ((row.memory_percent - row.chance_percent) / (100.0 + row.slower_percent)).clamp(0.0, 1.0),
     };
     memory(recording).into_iter().filter(|row| row.level == main).map(share).collect()
 }
@@ -272,7 +272,8 @@ impl Window {
         if loads.len() < FEWEST {
             return None;
         }
-        let median = |loads: &[f64]| median_low(&ascending(loads.iter().copied()));
+        // The middle of the two that are in the middle: of a few loads the lower one would be the luckiest.
+        let median = |loads: &[f64]| median(&ascending(loads.iter().copied()));
         let (first, second) = loads.split_at(loads.len() / 2);
         let half_difference = (median(first)? - median(second)?) / 2.0;
         Some(Self {

@@ -43,24 +43,34 @@ pub(crate) fn available() -> Option<usize> {
 
 /// What the memory limits of control groups leave: of each group in `groups` (`/proc/self/cgroup`) and those above it.
 fn left_in_groups(mount: &Path, groups: &str) -> Option<usize> {
-    /// Of both versions: where its hierarchy is, the limit, what is used, and that part of it that the kernel gives up for others.
-    const V2: [&str; 4] = ["", "memory.max", "memory.current", "inactive_file"];
-    const V1: [&str; 4] = ["memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"];
     let left = |line: &str| {
         let (controllers, group) = line.split_once(':')?.1.split_once(':')?;
-        let [hierarchy, limit, used, file] = match controllers {
-            "" => V2,
-            _ if controllers.split(',').any(|one| one == "memory") => V1,
+        // Where the hierarchy is, the limits, what is used, and the parts of that which the kernel gives up for others.
+        let (hierarchy, limits, used, given_up) = match controllers {
+            "" => (
+                "",
+                ["memory.max", "memory.high"],
+                "memory.current",
+                ["inactive_file", "active_file", "slab_reclaimable"],
+            ),
+            _ if controllers.split(',').any(|one| one == "memory") => (
+                "memory",
+                ["memory.limit_in_bytes", "memory.soft_limit_in_bytes"],
+                "memory.usage_in_bytes",
+                ["total_inactive_file", "total_active_file", ""],
+            ),
             _ => return None,
         };
         let root = mount.join(hierarchy);
         let folder = root.join(group.trim_start_matches('/'));
         let above = folder.ancestors().take_while(|one| one.starts_with(&root));
         let left = |folder: &Path| {
-            let number = |name| fs::read_to_string(folder.join(name)).ok()?.trim().parse::<usize>().ok();
+            let number =
+                |name: &str| fs::read_to_string(folder.join(name)).ok()?.trim().parse::<usize>().ok();
             let stat = fs::read_to_string(folder.join("memory.stat")).unwrap_or_default();
-            let used = number(used)?.saturating_sub(field(&stat, file).unwrap_or(0));
-            Some(number(limit)?.saturating_sub(used))
+            let given_up: usize = given_up.iter().filter_map(|name| field(&stat, name)).sum();
+            let used = number(used)?.saturating_sub(given_up);
+            Some(limits.iter().filter_map(|limit| number(limit)).min()?.saturating_sub(used))
         };
         above.filter_map(left).min()
     };
@@ -135,7 +145,10 @@ mod tests {
         group(&job, &[("memory.max", "max\n"), ("memory.current", "7\n")]);
         let limits = [("memory.max", "1000\n"), ("memory.current", "900\n")];
         group(&mount.path().join("slurm"), &limits);
-        group(&mount.path().join("slurm"), &[("memory.stat", "anon 1\ninactive_file 300\n")]);
+        group(
+            &mount.path().join("slurm"),
+            &[("memory.stat", "anon 1\ninactive_file 200\nactive_file 100\n")],
+        );
         assert_eq!(left_in_groups(mount.path(), "0::/slurm/job_1\n"), Some(400));
         assert_eq!(left_in_groups(mount.path(), "0::/\n"), None, "without a limit");
         assert_eq!(left_in_groups(mount.path(), "rubbish\n1:cpu:/slurm\n0::/../..\n"), None);

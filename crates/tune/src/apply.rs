@@ -4,7 +4,7 @@ mod others;
 
 use std::path::PathBuf;
 
-use self::others::{holder, refuse_interrupted, split_passing};
+use self::others::{holder, passing, refuse_interrupted};
 use super::fault;
 use super::groups;
 use super::journal::{
@@ -50,7 +50,9 @@ pub struct Applied {
     pub written: Vec<String>,
     /// Ids of the writes whose value was set already.
     pub already: Vec<String>,
-    /// Ids of the writes that the kernel refused, and why; only writes for which the plan permits that.
+    /// Ids of those of them whose value an earlier transaction set for a time, with that transaction: the value goes with it.
+    pub passing: Vec<(String, String)>,
+    /// Ids of the writes that the kernel refused, or whose places are gone, and why; only writes for which the plan permits that.
     pub refused: Vec<(String, String)>,
     /// Its keepers, if it has any.
     pub keepers: Vec<KeeperRecord>,
@@ -111,16 +113,15 @@ pub fn apply(root: &Root, plan: &Plan, applying: &Applying<'_>) -> Result<Applie
     let _lock = Lock::take(root)?;
     let store = Store::open(root)?;
     refuse_interrupted(&store)?;
-    let Looked { mut writes, already, absent } = look(root, plan)?;
+    let Looked { writes, already, absent } = look(root, plan)?;
+    let passing = passing(&store, &already, &applying.keepers)?;
+    let mut applied = Applied { already: ids(&already), passing, refused: absent, ..Applied::default() };
     if writes.is_empty() {
         return match holder(&store, plan)? {
             Some(id) if applying.until.is_some() => Err(ApplyError::Applied(id)),
-            _ => Ok(Applied { already: ids(&already), refused: absent, ..Applied::default() }),
+            _ => Ok(applied),
         };
     }
-    let (passing, already) = split_passing(&store, already, &applying.keepers)?;
-    writes.extend(passing);
-    let mut applied = Applied { already: ids(&already), refused: absent, ..Applied::default() };
     let id = new_id(&store)?;
     let journal = begun(root, &store, &id, plan, &writes)?;
     applied.id = Some(id.clone());

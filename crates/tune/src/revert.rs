@@ -54,8 +54,8 @@ pub fn revert(root: &Root, id: Option<&str>, foreign: Foreign, by: &str) -> Resu
     each(root, &store, &ids, foreign, by)
 }
 
-/// Reverts the open ones of these transactions, newest first. What another transaction stands on waits for that one: it is reported last, as
-/// an error, after the rest is reverted.
+/// Reverts the open ones of these transactions, newest first. One that another transaction overlaps waits for that one: it is reported last, as
+/// an error, after the others are reverted.
 ///
 /// # Errors
 /// As [`revert`], without ids that are not open.
@@ -69,13 +69,13 @@ pub fn revert_together(root: &Root, ids: &[String], by: &str) -> Result<Reverted
     let (mut all, mut waits, mut keepers) = (Reverted::default(), None, Keepers::read(&store)?);
     for id in &mine {
         match refuse_below(root, &store, &others, id) {
-            Ok(()) => {}
-            // What nothing stands on is reverted all the same.
+            Ok(()) => {
+                let next = revert_next(root, &store, (&mut keepers, &all), id, Foreign::Keep, by)?;
+                all.extend(next);
+            }
             Err(error @ RevertError::Below { .. }) => waits = Some(error),
             Err(error) => return Err(error),
         }
-        let next = revert_next(root, &store, (&mut keepers, &all), id, Foreign::Keep, by)?;
-        all.extend(next);
     }
     waits.map_or(Ok(all), Err)
 }
@@ -216,6 +216,7 @@ fn revert_next(
     let needed = keepers.needed_without(&transaction);
     let stood_on = stood_on(root, store, (&store.ids()?, visited), &transaction)?.into_keys().collect();
     let threads_of_others = threads_of_others(store, &transaction)?;
+    let foreign_above = visited.foreign();
     let (closed, began, restored_threads) = Default::default();
     let transaction = &transaction;
     let mut run = Run {
@@ -226,6 +227,7 @@ fn revert_next(
         transaction,
         needed,
         stood_on,
+        foreign_above,
         reverted,
         closed,
         began,
@@ -253,7 +255,7 @@ fn revert_next(
         ended.map_err(|e| e.to_string()).and_then(|()| store.close(id).map_err(|e| e.to_string()))
     };
     // What someone else changed stays open, and needs no keeper.
-    if closed.is_ok() && !reverted.may_go_on() {
+    if closed.is_ok() && !reverted.may_go_on(&visited.foreign()) {
         keepers.remove(transaction);
     }
     match closed {

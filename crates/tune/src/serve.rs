@@ -75,11 +75,6 @@ impl<'a> Served<'a> {
         // One that cannot be read for a moment is remembered: it may be another program's.
         let is_gone = |place: &Place| place.read(self.root).is_err_and(|why| is_gone(self.root, place, &why));
         self.ours.retain(|place, _| matches!(place, Place::Held { .. }) || !is_gone(place));
-        match self.revert_failed() {
-            // The next look does.
-            Ok(()) | Err(StoreError::Locked(_)) => {}
-            Err(error) => return Err(error),
-        }
         self.name_keepers_or_wait()?;
         let open = match self.close_gone() {
             // The next look closes them.
@@ -127,14 +122,20 @@ impl<'a> Served<'a> {
         Ok(Look { due, again, foreign })
     }
 
-    /// Tries again to revert what failed while it was applied: until then nothing else can be applied.
-    fn revert_failed(&self) -> Result<(), StoreError> {
+    /// Tries again to revert what failed while it was applied, before a look: until then nothing else can be applied.
+    ///
+    /// # Errors
+    /// The journals cannot be read, or another quell holds the lock.
+    pub fn revert_failed(&self) -> Result<(), StoreError> {
+        let until = Some(self.until.to_string());
         let Some(store) = Store::open_if_there(self.root)? else { return Ok(()) };
         let mut failed = Vec::new();
         for id in store.ids()?.into_iter().filter(|id| !self.transactions.contains(id)) {
             let Some(bytes) = store.read_if_there(&id)? else { continue };
             let transaction = Transaction::read(&id, &bytes);
-            let is_mine = transaction.keepers.iter().any(|keeper| self.keepers.contains(keeper));
+            // Of an apply that failed, only the journal knows the keepers that it started.
+            let mine = |keeper: &KeeperRecord| self.keepers.contains(keeper) || keeper.until == until;
+            let is_mine = transaction.keepers.iter().any(mine);
             if transaction.is_interrupted() && is_mine {
                 failed.push(id);
             }

@@ -337,9 +337,7 @@ fn a_name_that_another_device_has_now_is_left_alone() {
 fn a_network_device_with_another_name_gets_its_value_back() {
     let at = |port: &str, name: &str| format!("/sys/devices/pci/{port}/net/{name}");
     let file = |name: &str| format!("/sys/class/net/{name}/mtu");
-    for (boot, how, mtu) in
-        [("boot-1\n", Outcome::Restored, "1500\n"), ("boot-2\n", Outcome::Gone, "9000")]
-    {
+    for (boot, how, mtu) in [("boot-1\n", Outcome::Restored, "1500\n"), ("boot-2\n", Outcome::Gone, "9000")] {
         let (folder, root) = tree(&[]);
         let class = folder.path().join("sys/class/net");
         fs::create_dir_all(&class).unwrap();

@@ -93,12 +93,12 @@ pub fn verify(root: &Root) -> Result<Vec<Verified>, StoreError> {
         let rebooted = transaction.rebooted(&now_boot);
         let keeper = !rebooted && transaction.keepers.iter().any(keeper_process::lives);
         for entry in transaction.entries.iter().filter(|entry| entry.closed.is_none()) {
-            if above.contains(&entry.intent.place) {
+            if above.contains(&entry.intent.place.identity()) {
                 continue;
             }
             // What the kernel refused leaves the earlier one in force.
             if !entry.is_untouched() {
-                above.insert(entry.intent.place.clone());
+                above.insert(entry.intent.place.identity());
             }
             all.push(entry_stands(root, &id, entry, rebooted, keeper));
         }

@@ -10,7 +10,6 @@ use super::curve::Curve;
 use super::duration_bands;
 use super::sums::{Event, Gathered, Sums, Windows};
 use crate::attribution::blames;
-use crate::memory;
 use crate::overview;
 use crate::whatif::family;
 
@@ -129,17 +128,8 @@ impl<'a> Gathering<'a> {
         let known = sources_known(recording);
         match recording.manifest.method {
             Method::Detour => all.detours(recording, known),
-            Method::Fwq | Method::Ftq => {
-                let quanta = overview::quanta(recording);
-                all.lost = Some(sums_from_shares(
-                    quanta.iter().map(|one| (one.span_ns, one.overhead_percent / 100.0)),
-                ));
-            }
-            Method::Memory => {
-                let shares = memory::shares(recording);
-                all.lost = Some(sums_from_shares(shares.iter().map(|one| (one.span_ns, one.share))));
-            }
-            Method::Kernel | Method::Phases | Method::Histogram => {}
+            Method::Fwq | Method::Ftq => all.lost = Some(sums_from_quanta(recording)),
+            Method::Memory | Method::Kernel | Method::Phases | Method::Histogram => {}
         }
         if known {
             all.intervals(recording);
@@ -219,12 +209,13 @@ impl<'a> Gathering<'a> {
     }
 }
 
-/// Of quanta, only how much time was lost is known: of each CPU, the time watched and the share.
-fn sums_from_shares(shares: impl Iterator<Item = (u64, f64)>) -> Sums {
+/// FWQ and FTQ only measure how much time was lost.
+fn sums_from_quanta(recording: &Recording) -> Sums {
     let mut sums = Sums::default();
-    for (span_ns, share) in shares {
-        sums.count += span_ns as f64 / 1e6;
-        sums.total_ns += span_ns as f64 * share;
+    for one in overview::quanta(recording) {
+        let share = one.overhead_percent / 100.0;
+        sums.count += one.span_ns as f64 / 1e6;
+        sums.total_ns += one.span_ns as f64 * share;
         sums.worst_share = sums.worst_share.max(1e9 * share);
     }
     Sums { settled_ns: sums.total_ns, ..sums }

@@ -146,6 +146,19 @@ fn a_tick_in_each_quantum_hides_no_ones_use_of_memory() {
     assert!(is_near(row.kernel_percent.unwrap(), expected, 0.2), "{row:?}");
 }
 
+/// Where a window holds four quanta of each level, as where loads take two microseconds.
+#[test]
+fn few_quanta_in_a_window_blame_no_one() {
+    let mut few = recording(|_, _| 1.0, Vec::new());
+    let step = QUANTA / 4;
+    let is_kept = |at: usize| (at as u64 / 3).is_multiple_of(step) && (at as u64 / 3) % QUANTA < 4 * step;
+    let mut at = 0..;
+    few.quanta[0].quanta.retain(|_| at.next().is_some_and(is_kept));
+    let rows = memory(&few);
+    assert_eq!((rows.len(), rows[0].quanta), (3, 4 * WINDOWS));
+    assert!(rows.iter().all(|row| row.memory_percent < 0.5), "{rows:?}");
+}
+
 /// As the probe does: each quantum follows the one before, so windows hold fewer where memory is slow.
 fn in_a_row(slower: impl Fn(u64) -> f64) -> Recording {
     const LOADS: [u32; 3] = [16_384, 2_048, 2_048];
@@ -188,7 +201,7 @@ fn hosts_are_compared_by_others_use_of_memory() {
     let all = all.iter().map(one_host).collect();
     let rows = hosts("runs".into(), all, Vec::new()).hosts;
     let noise = [&rows[0], &rows[1]].map(|row| row.overhead_percent.unwrap());
-    // A tenth of the quiet time, of all of it.
+    // A tenth of the quiet time, as a part of all of it.
     assert!(is_near(noise[0], 100.0 * 0.1 / 1.1, 0.7) && noise[1] < 0.1, "{noise:?}");
 }
 

@@ -39,6 +39,10 @@ pub fn advise(fleet: &Fleet) -> String {
 
 /// The outlier nodes, at most `most` of them.
 pub fn unlike(fleet: &Fleet, most: usize) -> String {
+    // Nothing was compared, as of recordings of memory without sources.
+    if fleet.typical.is_empty() {
+        return String::new();
+    }
     if fleet.unlike.is_empty() {
         return format!("No node of {} stands out by any {}.\n", fleet.nodes, noun(fleet));
     }

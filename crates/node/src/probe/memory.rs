@@ -163,8 +163,9 @@ impl Levels {
         let most = by_node.iter().map(|(_, cpus)| sharers(cpus.len())).max().unwrap_or(1);
         // Half of what is free is left to others.
         let room = memory::available().map_or(MOST_BYTES, |bytes| bytes / 2 / by_node.len().max(1));
-        if room < LEAST_BYTES {
-            let [needed_mib, free_mib] = [LEAST_BYTES, room].map(|each| (2 * each * by_node.len()) >> 20);
+        let least = least(&caches);
+        if room < least {
+            let [needed_mib, free_mib] = [least, room].map(|each| (2 * each * by_node.len()) >> 20);
             return Err(ProbeError::Memory { needed_mib, free_mib });
         }
         let facts = levels(&caches, most, room);
@@ -214,6 +215,12 @@ fn start_making<'scope>(
     };
     let thread = Builder::new().spawn_scoped(scope, make);
     Ok((cpus, thread.map_err(|source| ProbeError::Spawn { cpu, source })?))
+}
+
+/// The least that the last caches do not hold: lines in them would pass for main memory.
+fn least(caches: &[Vec<Cache>]) -> usize {
+    let largest = caches.iter().flatten().map(|cache| cache.bytes).max().unwrap_or(0);
+    largest.saturating_mul(2).clamp(LEAST_BYTES, MOST_BYTES)
 }
 
 /// Half of the first cache; where the last one is shared, twice what comes before it, and at most half of it; four times the last one. Of unlike CPUs
@@ -305,10 +312,10 @@ mod tests {
         walk.load();
         assert_eq!(walk.at, 0);
         let cpu = machine::Cpus::from_this_machine().unwrap().allowed[0];
-        assert!(
-            Levels::new(&[cpu], &stop).unwrap().walks(cpu).is_empty(),
-            "no probe loads what is not linked"
-        );
+        match Levels::new(&[cpu], &stop) {
+            Ok(levels) => assert!(levels.walks(cpu).is_empty(), "no probe loads what is not linked"),
+            Err(error) => assert!(matches!(error, ProbeError::Memory { .. }), "{error}"),
+        }
     }
 
     #[test]
@@ -347,6 +354,7 @@ mod tests {
         assert_eq!(sizes(vec![largest], 1)[2].1, 1024 * MIB);
         // More probes than circles; little memory.
         assert_eq!(sizes(vec![server.clone()], 4)[2].1, 576 * MIB);
+        assert_eq!(least(std::slice::from_ref(&server)), 72 * MIB);
         assert_eq!(levels(&[server], 1, 100 * MIB)[2].bytes, 100 * MIB as u64);
     }
 }

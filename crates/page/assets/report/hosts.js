@@ -112,7 +112,7 @@ function hostSections(hosts, fleet) {
     return element(
         "div",
         {},
-        fleet ? part("The outliers", () => unlikeSection(fleet)) : null,
+        fleet && records(fleet.typical).length > 0 ? part("The outliers", () => unlikeSection(fleet)) : null,
         record(fleet?.cost) ? part("The cost", () => fleetCostSection(fleet.cost)) : null,
         hosts ? part("The hosts", () => eachHostSection(hosts)) : null,
         hosts && records(hosts.sources).length > 0 ? part("The sources", () => overHostsSection(hosts)) : null,

@@ -1,10 +1,9 @@
 //! What other open transactions mean for a plan.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use super::{ApplyError, Due};
 use crate::journal::{KeeperRecord, Transaction};
-use crate::keeper_process::lives;
 use crate::place::Place;
 use crate::plan::Plan;
 use crate::revert::places;
@@ -35,20 +34,21 @@ pub(super) fn refuse_interrupted(store: &Store) -> Result<(), ApplyError> {
     Ok(())
 }
 
-/// Splits writes whose places have their values already: those that an earlier transaction reverts at a time of its own, and the rest. The former are made
-/// again, so that the new transaction stands on the earlier one, and the values stay until both are over. `keepers` end with the new one.
-pub(super) fn split_passing<'a>(
+/// The writes whose values an earlier transaction has set, which reverts them at a time of its own, each with that transaction. `keepers` are those of
+/// the new one.
+pub(super) fn passing(
     store: &Store,
-    already: Vec<Due<'a>>,
+    already: &[Due<'_>],
     keepers: &[KeeperRecord],
-) -> Result<(Vec<Due<'a>>, Vec<Due<'a>>), StoreError> {
-    let is_timed = |one: &KeeperRecord| one.until.is_some() && !keepers.contains(one) && lives(one);
-    let mut passing = BTreeSet::new();
+) -> Result<Vec<(String, String)>, StoreError> {
+    let is_timed = |one: &KeeperRecord| one.until.is_some() && !keepers.contains(one);
+    let mut passing = BTreeMap::new();
     for id in store.ids()? {
         let transaction = Transaction::read(&id, &store.read(&id)?);
         if transaction.keepers.iter().any(is_timed) {
-            passing.extend(places(&transaction).into_keys());
+            passing.extend(places(&transaction).into_keys().map(|place| (place, id.clone())));
         }
     }
-    Ok(already.into_iter().partition(|due| passing.contains(&due.place.identity())))
+    let of = |due: &Due<'_>| Some((due.write.id.clone(), passing.get(&due.place.identity())?.clone()));
+    Ok(already.iter().filter_map(of).collect())
 }

@@ -1,5 +1,7 @@
 //! What a revert did.
 
+use std::collections::BTreeSet;
+
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -91,9 +93,16 @@ impl Reverted {
             && self.places.iter().all(|one| matches!(one.how, How::Closed(_)))
     }
 
-    /// Whether a later attempt may restore more: a keeper then tries again.
-    pub(crate) fn may_go_on(&self) -> bool {
-        self.has_failed() || self.places.iter().any(|one| one.how == How::Waits)
+    /// Whether a later attempt may restore more: a keeper then tries again. `foreign_above` are places that someone else changed above this transaction.
+    pub(crate) fn may_go_on(&self, foreign_above: &BTreeSet<String>) -> bool {
+        let waits = |one: &Returned| one.how == How::Waits && !foreign_above.contains(&one.place);
+        self.has_failed() || self.places.iter().any(waits)
+    }
+
+    /// The places that someone else changed.
+    pub(crate) fn foreign(&self) -> BTreeSet<String> {
+        let is_foreign = |one: &&Returned| matches!(one.how, How::Foreign(_));
+        self.places.iter().filter(is_foreign).map(|one| one.place.clone()).collect()
     }
 
     /// Whether a revert failed, other than by a value that someone else wrote.

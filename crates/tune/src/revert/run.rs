@@ -28,6 +28,8 @@ pub(super) struct Run<'a> {
     pub needed: Vec<KeeperRecord>,
     /// Its places on which later open transactions stand, by their identity.
     pub stood_on: BTreeSet<String>,
+    /// Places of later transactions, reverted just now, that someone else changed: what stands below them waits for the user, not for a time.
+    pub foreign_above: BTreeSet<String>,
     pub reverted: Reverted,
     /// The numbers of the intents that this revert has closed.
     pub closed: BTreeSet<usize>,
@@ -108,7 +110,7 @@ impl Run<'_> {
         self.restore_later_threads();
         // Last, because until here a keeper would revert if this process were killed; the second first, because it would take over from the
         // first. After a reboot their pids belong to other processes. Where something is left to revert, they try again at their time.
-        let (failed, needed) = (self.reverted.may_go_on(), self.needed.clone());
+        let (failed, needed) = (self.reverted.may_go_on(&self.foreign_above), self.needed.clone());
         let stays = |keeper: &&KeeperRecord| needed.contains(keeper) || failed && keeper.until.is_some();
         let keepers = self.transaction.keepers.iter().rev().filter(|_| !self.rebooted);
         keepers.filter(|keeper| !stays(keeper)).for_each(keeper_process::stop);

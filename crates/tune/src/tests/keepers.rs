@@ -12,7 +12,6 @@ use super::*;
 use crate::journal::KeeperRecord;
 use crate::keeper::{self, Until};
 use crate::keeper_process::lives;
-use crate::revert::{RevertError, revert_together};
 
 const VARIABLE: &str = "QUELL_TEST_IS_KEEPER";
 
@@ -141,30 +140,32 @@ fn a_keeper_that_is_asked_to_end_reverts_first() {
     assert!(status(&root).unwrap().0.is_empty());
 }
 
-/// Reverts one transaction as its keeper does.
-fn end(root: &Root, id: &str) {
-    let locked = |e: &RevertError| matches!(e, RevertError::Store(StoreError::Locked(_)));
-    let reverted = unlocked(|| revert_together(root, &[id.to_owned()], "a test"), locked);
-    assert!(matches!(reverted, Ok(_) | Err(RevertError::Below { .. })), "{reverted:?}");
+#[test]
+fn what_another_plan_has_set_for_a_time_is_reported() {
+    let (_folder, root, both) = two();
+    let first = kept(&root, &plan(vec![both.writes[0].clone()]), &|| false).id.unwrap();
+    let passing = [(both.writes[0].id.clone(), first)];
+    assert_eq!(kept(&root, &both, &|| false).passing, passing);
+    // Also where there is nothing else to write.
+    assert_eq!(run(&root, &both).unwrap().passing.len(), 2);
+    assert!(back(&root).is_whole());
+    run(&root, &plan(vec![both.writes[0].clone()])).unwrap();
+    assert_eq!(run(&root, &both).unwrap().passing, [], "without a time it stays");
+    assert!(back(&root).is_whole());
 }
 
 #[test]
-fn what_two_plans_set_for_a_time_stays_until_both_are_over() {
-    const C: &str = "/proc/sys/vm/c";
-    for first_ends_first in [true, false] {
-        let (folder, root, both) = two();
-        put(folder.path(), C, "1\n");
-        let before = image(&root, &[A, B, C]);
-        let earlier = plan(vec![both.writes[0].clone(), write(C, "1\n", "2")]);
-        let [first, second] = [&earlier, &both].map(|plan| kept(&root, plan, &|| false).id.unwrap());
-        end(&root, if first_ends_first { &first } else { &second });
-        let now = [A, C].map(|path| root.read(path).unwrap().trim().to_owned());
-        assert_eq!(now, ["20", if first_ends_first { "1" } else { "2" }]);
-        end(&root, &second);
-        end(&root, &first);
-        assert_eq!(image(&root, &[A, B, C]), before);
-        assert!(status(&root).unwrap().0.is_empty());
-    }
+fn a_wait_for_what_someone_else_changed_needs_no_keeper() {
+    let (folder, root, both) = two();
+    let first = kept(&root, &both, &|| false).keepers;
+    run(&root, &plan(vec![write(A, "20", "30")])).unwrap();
+    put(folder.path(), A, "40\n");
+    let reverted = back(&root);
+    assert!(
+        reverted.places.iter().any(|one| one.how == How::Waits) && !reverted.has_failed(),
+        "{reverted:?}"
+    );
+    assert!(exited(&first, Duration::from_secs(20)));
 }
 
 #[test]

@@ -197,6 +197,8 @@ fn a_thread_with_another_name_is_still_the_same() {
         let place = Place::Thread { pid: 900, start: 5, comm: comm.into(), property: Property::TimerSlack };
         run(&root, &plan(vec![Write { place, ..write("slack", old, new) }])).unwrap().id.unwrap()
     });
+    let standings: Vec<SettingState> = verify(&root).unwrap().iter().map(|one| one.standing).collect();
+    assert_eq!(standings, [SettingState::Ok], "the second one covers the first");
     let refused = undo(&root, Some(&first), Foreign::Keep);
     assert!(matches!(&refused, Err(RevertError::Below { above, .. }) if *above == second), "{refused:?}");
     assert!(back(&root).is_whole());

@@ -34,7 +34,7 @@ pub struct HostRow {
     pub worst_cpu: Option<WorstCpu>,
     /// The detours, or for `kernel` and `phases` the intervals; null for quanta.
     pub events: Option<Events>,
-    /// The source that took most: of the time of detours, if there are any, otherwise of all time.
+    /// The source that took most: of the time of detours, if there are any, otherwise of all time; null for `memory`.
     pub top_source: Option<HostSource>,
     /// Ranks of an MPI run on this host.
     pub ranks: Vec<Binding>,
@@ -125,7 +125,8 @@ pub(super) fn row(recording: &Recording, sources: Option<&[SourceRow]>) -> HostR
         overhead_percent: (observed > 0.0).then(|| 100.0 * lost / observed),
         worst_cpu: of_cpu.max_by(|a, b| a.overhead_percent.total_cmp(&b.overhead_percent)),
         events,
-        top_source: sources.and_then(top),
+        // No source of the kernel's has a part in others' use of memory.
+        top_source: sources.filter(|_| manifest.method != Method::Memory).and_then(top),
         ranks,
         lost: manifest.lost().saturating_add(manifest.sources.as_ref().map_or(0, |facts| facts.lost)),
         stands_out: Vec::new(),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use quell_recording::Method;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -15,6 +16,8 @@ pub const FEWEST: usize = 4;
 const HIGHEST_SCORE: f64 = 3.5;
 /// Hosts within this share of the median do not stand out, however small the deviation of the others is.
 const NEAR: f64 = 0.1;
+/// Below this, in percent, others' use of memory may be chance, also where most hosts have none.
+const LEAST_OF_MEMORY: f64 = 1.0;
 
 /// The figure that is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -81,7 +84,8 @@ pub(super) fn mark(rows: &mut [HostRow]) -> Vec<Typical> {
                 continue;
             }
             let (median, deviation) = (values.median(), values.deviation());
-            let limit = (values.count() >= FEWEST).then(|| limit(median, deviation));
+            let least = if method == Method::Memory.to_string() { LEAST_OF_MEMORY } else { 0.0 };
+            let limit = (values.count() >= FEWEST).then(|| limit(median, deviation).max(least));
             for &at in &members {
                 if let (Some(value), Some(limit)) = (figure.value(&rows[at]), limit)
                     && value > limit
@@ -160,6 +164,15 @@ mod tests {
         assert_eq!(marked(&[(1.0, 1.0), (9.0, 9.0), (1.0, 1.0)]), none);
         assert_eq!(marked(&[(1.0, 1.0), (1.1, 1.0), (1.0, 1.0), (0.0, 0.0)]), none, "quieter is no fault");
         assert_eq!(marked(&[(0.0, 0.0), (0.0, 0.0), (0.0, 0.0), (0.1, 0.1)]), [3]);
+    }
+
+    #[test]
+    fn little_use_of_memory_may_be_chance() {
+        let mut rows: Vec<HostRow> =
+            [0.0, 0.0, 0.0, 0.1, 20.0].map(|noise| row(noise, noise, "memory")).into();
+        mark(&mut rows);
+        let marked: Vec<bool> = rows.iter().map(|row| !row.stands_out.is_empty()).collect();
+        assert_eq!(marked, [false, false, false, false, true]);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! `quell tune apply`: applies a plan, so that it can be reverted whatever happens.
 
+use std::collections::BTreeSet;
 use std::process::{Command, ExitCode};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -38,7 +39,9 @@ pub struct Application {
     written: Vec<String>,
     /// Ids of the writes whose value was already in place.
     already: Vec<String>,
-    /// Ids of the writes that the kernel refused, where the plan allows that, and the reasons.
+    /// Ids of those of them whose value an earlier transaction has set for a time, and that transaction: the value goes with it.
+    passing: Vec<(String, String)>,
+    /// Ids of the writes that the kernel refused or whose places are gone, where the plan allows that, and the reasons.
     not_taken: Vec<(String, String)>,
     /// When it is reverted automatically.
     until: Option<String>,
@@ -200,13 +203,20 @@ fn run_command(args: &TuneApply, signals: &Signals) -> anyhow::Result<ExitCode> 
 fn text(applied: &Applied, args: &TuneApply) -> String {
     let mut text = match &applied.id {
         Some(id) => format!("applied as {id}: {} written\n", applied.written.len()),
-        None if applied.refused.is_empty() => {
+        None if applied.refused.is_empty() && applied.passing.is_empty() => {
             return "nothing to write: every setting has the plan's value already\n".into();
         }
         None => "nothing to write\n".to_owned(),
     };
     if !applied.already.is_empty() {
         text += &format!("{} were set already\n", applied.already.len());
+    }
+    let earlier: BTreeSet<&String> = applied.passing.iter().map(|(_, id)| id).collect();
+    for id in earlier {
+        let of = applied.passing.iter().filter(|(_, one)| one == id).count();
+        text += &format!(
+            "{of} of them by {id}, and end with it: to keep them, `quell tune revert {id}` first, then plan and apply again\n"
+        );
     }
     for (write, why) in &applied.refused {
         text += &format!("rejected: {}: {}\n", one_line(write), one_line(why));
@@ -233,6 +243,7 @@ fn document(applied: &Applied) -> Application {
         refused: Vec::new(),
         written: applied.written.clone(),
         already: applied.already.clone(),
+        passing: applied.passing.clone(),
         not_taken: applied.refused.clone(),
         until: applied.keepers.first().and_then(|keeper| keeper.until.clone()),
     }

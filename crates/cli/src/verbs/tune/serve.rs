@@ -138,11 +138,18 @@ impl Service<'_> {
     /// Looks at the machine again, and applies what is due. A problem does not end the service.
     fn look(&mut self, stopped: &dyn Fn() -> bool) {
         let (served, args, root) = (&mut self.served, self.args, self.root);
+        // Before the state of units is read once for all that follows.
+        let failed = match served.revert_failed() {
+            // The next look does.
+            Err(StoreError::Locked(_)) => Ok(()),
+            other => other,
+        };
         let looked = self.units.during(root, || {
             let plan = plan(args, root)?;
             anyhow::Ok(served.look(&plan)?)
         });
         let looked = looked.and_then(|look| self.act(look, stopped));
+        let looked = failed.map_err(anyhow::Error::from).and(looked);
         let unguarded = self.served.is_unguarded().then(|| {
             "both processes that would revert if this one were killed are gone: start the service again"
                 .into()
