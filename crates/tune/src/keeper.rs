@@ -28,6 +28,8 @@ use super::store::{Store, StoreError};
 pub const VERB: &str = "tune-keep";
 /// How often a process without a pidfd is checked.
 const LOOK: Duration = Duration::from_millis(100);
+/// How often a keeper looks whether a later transaction is closed, without the lock.
+const LOOK_BELOW: Duration = Duration::from_secs(1);
 /// How often a keeper that is asked to end tries to revert, and how long it waits for another quell: at shutdown systemd kills it
 /// after 90 s.
 const LAST: (usize, Duration) = (3, Duration::from_secs(75));
@@ -262,6 +264,13 @@ fn give_back(request: &Request, why: &str, limit: Option<(usize, Duration)>) -> 
             Ok(reverted) if !reverted.has_failed() => break,
             // Not even a pass: another quell is at work.
             Err(RevertError::Store(StoreError::Locked(_))) => {}
+            // Its time is over: as soon as the later one is closed.
+            Err(RevertError::Below { above, .. }) if limit.is_none() => {
+                while is_open(&root, &above) {
+                    std::thread::sleep(LOOK_BELOW);
+                }
+                continue;
+            }
             Ok(_) | Err(_) => passes += 1,
         }
         if limit.is_some_and(|(most, _)| passes >= most) || end.is_some_and(|end| Instant::now() >= end) {
@@ -270,6 +279,11 @@ fn give_back(request: &Request, why: &str, limit: Option<(usize, Duration)>) -> 
         std::thread::sleep(limit.map_or(pause, |_| pause.min(RETRY[0])));
     }
     Ok(())
+}
+
+fn is_open(root: &Root, id: &str) -> bool {
+    let Ok(Some(store)) = Store::open_if_there(root) else { return false };
+    store.ids().is_ok_and(|ids| ids.iter().any(|one| one == id))
 }
 
 /// Each twice the one before, without end: what a disk or a lock lacks for minutes is not there in half a second.

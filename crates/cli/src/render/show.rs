@@ -22,7 +22,8 @@ const MOST_POINTS: usize = 4_000;
 const MOST_PLOTS: usize = 2;
 
 const MEMORY: &str = "Slower is the time above that of the quietest moments, of all loads: by work of the kernel and other tasks, by a slower core, by others' use \
-                      of the caches and of memory, and by the rest (single loads, what lasts for less than 20 ms, and what a hypervisor steals).\n";
+                      of the caches and of memory, and by the rest (single loads, what lasts for less than 20 ms, and what a hypervisor steals). By chance is what would be in \"memory %\", for \
+                      the core in \"core %\", where nothing slows memory.\n";
 
 const KERNEL_UNKNOWN: &str = "What the kernel took is not known: it is within the other parts.\n";
 

@@ -55,6 +55,12 @@ function verdictOfHosts(hosts, fleet) {
     );
 }
 
+/** The middle one of ascending values, or the mean of the two in the middle. */
+function median(ascending) {
+    const half = Math.floor(ascending.length / 2);
+    return ascending.length % 2 === 1 ? ascending[half] : (ascending[half - 1] + ascending[half]) / 2;
+}
+
 function headlineOfHosts(hosts, fleet) {
     const known = records(hosts?.hosts).filter((row) => number(row.overhead_percent) !== null);
     const tiles = [];
@@ -64,7 +70,7 @@ function headlineOfHosts(hosts, fleet) {
         tiles.push(
             [
                 "Noise overhead, median",
-                `${significant(sorted[Math.floor((sorted.length - 1) / 2)], 3)} %`,
+                `${significant(median(sorted), 3)} %`,
                 `of ${plural(known.length, "host")}`,
             ],
             ["Noisiest host", `${significant(noisiest.overhead_percent, 3)} %`, hostName(noisiest)],

@@ -213,6 +213,6 @@ function memorySection(show) {
         : "";
     const meaning =
         "Slower is the time of all loads above that of the quietest moments: by work of the kernel and other tasks, " +
-        `by a slower core, by others' use of the caches and of memory, and by the rest.${unknown}`;
+        `by a slower core, by others' use of the caches and of memory, and by the rest. By chance is what "memory %" (for the core: "core %") would show where nothing slows memory.${unknown}`;
     return section("memory", "Loads from memory", rowTable("memory", meaning, rows));
 }

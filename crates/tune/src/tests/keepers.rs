@@ -75,9 +75,12 @@ pub fn exited(keepers: &[KeeperRecord], longest: Duration) -> bool {
 }
 
 fn kept(root: &Root, plan: &Plan, stopped: &dyn Fn() -> bool) -> Applied {
+    kept_until(root, plan, later(), stopped)
+}
+
+fn kept_until(root: &Root, plan: &Plan, until: Until, stopped: &dyn Fn() -> bool) -> Applied {
     let program = program(&root.path("/"));
-    let applying =
-        Applying { program, until: Some(later()), keepers: Vec::new(), holds: Vec::new(), stopped };
+    let applying = Applying { program, until: Some(until), keepers: Vec::new(), holds: Vec::new(), stopped };
     let locked = |e: &ApplyError| matches!(e, ApplyError::Store(StoreError::Locked(_)));
     unlocked(|| apply(root, plan, &applying), locked).unwrap()
 }
@@ -183,4 +186,17 @@ fn a_keeper_of_what_waits_for_a_later_plan_goes_on() {
     put(folder.path(), "/usr/bin/systemctl", SYSTEMCTL);
     assert!(back(&root).is_whole());
     assert!(exited(&first, Duration::from_secs(20)));
+}
+
+#[test]
+fn a_keeper_reverts_once_the_later_plan_above_is_gone() {
+    let (_folder, root, both) = two();
+    let soon = Until { after: Some(Duration::from_millis(500)), process: None };
+    let first = kept_until(&root, &plan(vec![both.writes[0].clone()]), soon, &|| false).keepers;
+    let second = run(&root, &plan(vec![write(A, "20", "30")])).unwrap().id.unwrap();
+    assert!(!exited(&first, Duration::from_secs(2)), "it waits for the second");
+    assert!(undo(&root, Some(&second), Foreign::Keep).unwrap().is_whole());
+    assert!(exited(&first, Duration::from_secs(60)));
+    assert_eq!(root.read(A).unwrap(), "1\n");
+    assert!(status(&root).unwrap().0.is_empty());
 }
