@@ -216,7 +216,6 @@ fn revert_next(
     let needed = keepers.needed_without(&transaction);
     let stood_on = stood_on(root, store, (&store.ids()?, visited), &transaction)?.into_keys().collect();
     let threads_of_others = threads_of_others(store, &transaction)?;
-    let foreign_above = visited.foreign();
     let (closed, began, restored_threads) = Default::default();
     let transaction = &transaction;
     let mut run = Run {
@@ -227,7 +226,7 @@ fn revert_next(
         transaction,
         needed,
         stood_on,
-        foreign_above,
+        foreign_above: visited.foreign(),
         reverted,
         closed,
         began,
@@ -255,7 +254,7 @@ fn revert_next(
         ended.map_err(|e| e.to_string()).and_then(|()| store.close(id).map_err(|e| e.to_string()))
     };
     // What someone else changed stays open, and needs no keeper.
-    if closed.is_ok() && !reverted.may_go_on(&visited.foreign()) {
+    if closed.is_ok() && !reverted.may_go_on(&run.foreign_above) {
         keepers.remove(transaction);
     }
     match closed {
