@@ -51,6 +51,10 @@ impl Step {
 
     /// Updates the progress of a recording.
     pub fn recorded(&self, status: Status, by_time: bool) {
+        // The text would be made on the thread that empties the recorder's rings.
+        if self.0.is_hidden() {
+            return;
+        }
         let lost = if status.lost > 0 { format!(", {} lost", status.lost) } else { String::new() };
         self.0.set_message(format!("{}, {} rows{lost}", status.elapsed, status.rows));
         self.0.set_position(if by_time { status.elapsed.as_nanos() } else { status.rows });

@@ -116,21 +116,26 @@ const MOST_NAMES: usize = 1 << 14;
 #[derive(Default)]
 pub(crate) struct Sources {
     numbered: HashMap<(u32, u32), Source>,
-    named: HashMap<[u8; 16], Arc<str>>,
+    named: HashMap<u128, Arc<str>>,
     irqs: HashMap<(u32, Arc<str>), Source>,
 }
 
 impl Sources {
     /// The name in a comm, or in a driver's name that was cut to fit. It may contain any byte.
-    pub fn name(&mut self, mut bytes: [u8; 16]) -> Arc<str> {
+    pub fn name(&mut self, bytes: [u8; 16]) -> Arc<str> {
         let length = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
         // Bytes behind the terminating NUL are leftovers in the ring.
-        bytes[length..].fill(0);
-        let name = || String::from_utf8_lossy(&bytes[..length]).into();
+        let key =
+            u128::from_le_bytes(bytes) & 1_u128.checked_shl(8 * length as u32).unwrap_or(0).wrapping_sub(1);
+        if let Some(known) = self.named.get(&key) {
+            return Arc::clone(known);
+        }
         if self.named.len() >= MOST_NAMES {
             self.named.clear();
         }
-        self.named.entry(bytes).or_insert_with(name).clone()
+        let name: Arc<str> = String::from_utf8_lossy(&bytes[..length]).into();
+        self.named.insert(key, Arc::clone(&name));
+        name
     }
 
     /// A softirq by its vector.

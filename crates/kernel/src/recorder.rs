@@ -42,8 +42,9 @@ const BUFFER_BYTES: u32 = (size_of::<types::record>() as u32 + 8).next_power_of_
 const BUFFER_BYTES_OF_RARE: u32 = BUFFER_BYTES / 4;
 /// Intervals a second on one CPU during a storm. No record is lost if the rings are emptied often enough for this rate.
 const STORM_PER_S: u32 = 400_000;
-/// Maximum number of records taken at a time, which bounds memory.
-const PORTION: usize = 1 << 16;
+/// Number of records taken at a time, if that is enough of each ring: their rows and columns stay in the core's cache.
+const PORTION: usize = 1 << 11;
+const LEAST_OF_A_RING: usize = 1 << 6;
 
 /// What to watch.
 #[derive(Clone, Debug, Default)]
@@ -224,18 +225,20 @@ impl Recorder {
             usize::try_from(self.buffers.consume_raw_n(PORTION)).is_ok_and(|taken| taken >= PORTION);
         let first = intervals.len();
         let translator = &mut self.translator;
-        let each = PORTION / self.ringed.len().max(1);
-        let (in_rings, rest) =
-            self.rings.take(each.max(1) as u32, |raw| intervals.extend(translator.interval(&raw)));
+        let each = (PORTION / self.ringed.len().max(1)).max(LEAST_OF_A_RING);
+        let (in_rings, rest) = self
+            .rings
+            .take(each as u32, |(record, named)| intervals.extend(translator.interval(record, named)));
         more |= rest;
         let mut pending = self.pending.borrow_mut();
         let fill = (in_rings + pending.len()) as f64 / f64::from(self.ring_entries);
         for raw in pending.drain(..) {
             match &raw {
+                Raw::Plain(record) => intervals.extend(translator.interval(record, None)),
+                Raw::Named(named) => intervals.extend(translator.interval(&named.record, Some(named))),
                 Raw::Thread(ended) => {
                     threads.push(translator.thread(&ended.slot, &ended.own, ended.record.end_ns));
                 }
-                _ => intervals.extend(translator.interval(&raw)),
             }
         }
         self.missing.extend(self.faults.attach_to_new(&self.skeleton, &intervals[first..]));

@@ -8,7 +8,12 @@ use std::sync::atomic::{AtomicU32, Ordering, fence};
 use memmap2::{MmapOptions, MmapRaw};
 
 use crate::bpf::types;
-use crate::translate::Raw;
+
+/// An entry in its ring: its record, and what has this record and names, if there are any.
+pub(crate) type Entry<'a> = (&'a types::record, Option<&'a types::named_record>);
+
+/// Number of entries ahead of which cache lines are asked for: some microseconds.
+const AHEAD: u32 = 16;
 
 /// The rings of several CPUs.
 #[derive(Debug)]
@@ -40,15 +45,16 @@ impl Rings {
     }
 
     /// Hands `most` entries of each ring at most to `each`, in their order; returns how many, and whether a ring may hold more.
-    pub fn take(&mut self, most: u32, mut each: impl FnMut(Raw)) -> (usize, bool) {
+    pub fn take(&mut self, most: u32, mut each: impl FnMut(Entry<'_>)) -> (usize, bool) {
         let (mut taken, mut more) = (0, false);
         for ring in 0..self.taken.len() {
             let before = self.taken[ring];
             let mut next = before;
             while next.wrapping_sub(before) < most
-                && let Some(raw) = self.entry(ring, next)
+                && let Some(entry) = self.entry(ring, next)
             {
-                each(raw);
+                self.ask_for(ring, next.wrapping_add(AHEAD));
+                each(entry);
                 next = next.wrapping_add(1);
             }
             if next != before {
@@ -61,10 +67,27 @@ impl Rings {
         (taken, more)
     }
 
-    /// The entry with this number, if it has been written.
-    fn entry(&self, ring: usize, number: u32) -> Option<Raw> {
+    fn place(&self, ring: usize, number: u32) -> *const types::entry {
         let at = ring * self.size as usize + (number & (self.size - 1)) as usize;
-        let place = self.entries.as_ptr().cast::<types::entry>().wrapping_add(at);
+        self.entries.as_ptr().cast::<types::entry>().wrapping_add(at)
+    }
+
+    /// Asks for the cache lines of an entry, which are still those of the CPU that writes it.
+    #[inline]
+    fn ask_for(&self, ring: usize, number: u32) {
+        let place = self.place(ring, number).cast::<i8>();
+        #[cfg(target_arch = "x86_64")]
+        for line in [place, place.wrapping_add(64)] {
+            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            // SAFETY: a prefetch reads nothing, whatever the address is.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(line) };
+        }
+        let _ = place;
+    }
+
+    /// The entry with this number, if it has been written.
+    fn entry(&self, ring: usize, number: u32) -> Option<Entry<'_>> {
+        let place = self.place(ring, number);
         // SAFETY: the entry lies within the mapping, and its number is its first field, which only the kernel writes, as one word.
         let written = unsafe { AtomicU32::from_ptr(place.cast::<u32>().cast_mut()) }.load(Ordering::Relaxed);
         fence(Ordering::Acquire);
@@ -72,13 +95,10 @@ impl Rings {
             return None;
         }
         // Without names it is on one cache line, and the other one is left alone.
-        // SAFETY: a program writes this entry again only after `emptied` says that it has been taken.
-        unsafe {
-            Some(match std::ptr::read_volatile(&raw const (*place).has_names) {
-                0 => Raw::Plain(std::ptr::read_volatile(&raw const (*place).of.record)),
-                _ => Raw::Named(std::ptr::read_volatile(&raw const (*place).of)),
-            })
-        }
+        // SAFETY: the entry lies within the mapping, and a program writes it again only after `emptied` says that it has been taken, which
+        // needs `&mut self`.
+        let entry = unsafe { &*place };
+        Some((&entry.of.record, (entry.has_names != 0).then_some(&entry.of)))
     }
 
     fn emptied(&self, ring: usize) -> &AtomicU32 {
@@ -126,7 +146,8 @@ mod tests {
 
     impl Sides {
         /// Writes the entry with this number, as a program does.
-        fn write(&self, ring: usize, number: u32, has_names: u32) {
+        fn write(&self, ring: usize, number: u32) {
+            let has_names = number % 2;
             let at = ring * SIZE as usize + (number % SIZE) as usize;
             let mut entry = types::entry { number: number.wrapping_add(1), has_names, ..Default::default() };
             entry.of.record.start_ns = u64::from(number);
@@ -136,14 +157,12 @@ mod tests {
 
         fn take(&mut self, most: u32) -> (Vec<u64>, bool) {
             let mut into = Vec::new();
-            let (taken, more) = self.rings.take(most, |raw| into.push(raw));
+            let (taken, more) = self.rings.take(most, |(record, named)| {
+                assert_eq!(named.is_some(), record.start_ns % 2 == 1);
+                into.push(record.start_ns);
+            });
             assert_eq!(taken, into.len());
-            let start = |raw: &Raw| match raw {
-                Raw::Plain(record) => record.start_ns,
-                Raw::Named(named) => named.record.start_ns,
-                Raw::Thread(_) => u64::MAX,
-            };
-            (into.iter().map(start).collect(), more)
+            (into, more)
         }
 
         fn emptied(&self, ring: usize) -> u32 {
@@ -156,8 +175,8 @@ mod tests {
     fn entries_come_once_and_in_order_and_the_programs_see_how_far() {
         let mut sides = sides(2);
         assert_eq!(sides.take(100), (vec![], false));
-        (0..5).for_each(|number| sides.write(0, number, number % 2));
-        sides.write(1, 0, 0);
+        (0..5).for_each(|number| sides.write(0, number));
+        sides.write(1, 0);
         assert_eq!(sides.take(3), (vec![0, 1, 2, 0], true));
         assert_eq!(sides.take(3), (vec![3, 4], false));
         assert_eq!(sides.take(3), (vec![], false));
@@ -167,20 +186,20 @@ mod tests {
     #[test]
     fn an_entry_that_is_not_complete_ends_the_ring() {
         let mut sides = sides(1);
-        sides.write(0, 0, 0);
-        sides.write(0, 2, 0);
+        sides.write(0, 0);
+        sides.write(0, 2);
         assert_eq!(sides.take(100), (vec![0], false));
-        sides.write(0, 1, 0);
+        sides.write(0, 1);
         assert_eq!(sides.take(100), (vec![1, 2], false));
     }
 
     #[test]
     fn an_entry_of_an_earlier_turn_is_not_taken_again() {
         let mut sides = sides(1);
-        (0..SIZE).for_each(|number| sides.write(0, number, 0));
+        (0..SIZE).for_each(|number| sides.write(0, number));
         assert_eq!(sides.take(100).0.len(), SIZE as usize);
         assert_eq!(sides.take(100), (vec![], false));
-        sides.write(0, SIZE, 0);
+        sides.write(0, SIZE);
         assert_eq!(sides.take(100), (vec![u64::from(SIZE)], false));
     }
 
@@ -188,8 +207,8 @@ mod tests {
     fn numbers_may_wrap() {
         let mut sides = sides(1);
         sides.rings.taken[0] = u32::MAX;
-        sides.write(0, u32::MAX, 0);
-        sides.write(0, 0, 0);
+        sides.write(0, u32::MAX);
+        sides.write(0, 0);
         assert_eq!(sides.take(100), (vec![u64::from(u32::MAX), 0], false));
         assert_eq!(sides.rings.taken[0], 1);
     }

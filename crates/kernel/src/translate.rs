@@ -41,7 +41,8 @@ fn copy<T: Copy>(bytes: &[u8]) -> T {
 }
 
 fn bytes_of(name: [i8; 16]) -> [u8; 16] {
-    name.map(|c| c as u8)
+    // SAFETY: both are sixteen bytes, each of any value. (A `map` copies them one by one.)
+    unsafe { std::mem::transmute(name) }
 }
 
 /// What distinguishes causes: kind, id, function, name.
@@ -61,16 +62,8 @@ pub(crate) struct Translator {
 }
 
 impl Translator {
-    /// The row of an interval, unless it ended before the recording's zero.
-    pub fn interval(&mut self, raw: &Raw) -> Option<(Cpu, Interval)> {
-        match raw {
-            Raw::Plain(record) => self.row(record, None),
-            Raw::Named(named) => self.row(&named.record, Some(named)),
-            Raw::Thread(..) => None,
-        }
-    }
-
-    fn row(
+    /// The row of an interval, unless it ended before the recording's zero. `named` is what has this record and names.
+    pub fn interval(
         &mut self,
         record: &types::record,
         named: Option<&types::named_record>,

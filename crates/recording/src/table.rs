@@ -32,11 +32,11 @@ fn schema(columns: &[(&str, DataType)]) -> SchemaRef {
 }
 
 pub(super) fn u64s<R>(rows: &[R], value: impl Fn(&R) -> u64) -> ArrayRef {
-    Arc::new(UInt64Array::from_iter_values(rows.iter().map(value)))
+    Arc::new(UInt64Array::from(rows.iter().map(value).collect::<Vec<_>>()))
 }
 
 pub(super) fn cpus<R>(rows: &[(Cpu, R)]) -> ArrayRef {
-    Arc::new(UInt32Array::from_iter_values(rows.iter().map(|(cpu, _)| cpu.0)))
+    Arc::new(UInt32Array::from(rows.iter().map(|(cpu, _)| cpu.0).collect::<Vec<_>>()))
 }
 
 impl Row for Detour {
@@ -52,7 +52,7 @@ impl Row for Detour {
     }
 
     fn to_batch(rows: &[(Cpu, Self)]) -> Result<RecordBatch, ArrowError> {
-        let own: BooleanArray = rows.iter().map(|(_, d)| Some(d.own)).collect();
+        let own = BooleanArray::from(rows.iter().map(|(_, d)| d.own).collect::<Vec<_>>());
         let start = u64s(rows, |(_, d)| d.start.as_nanos());
         let duration = u64s(rows, |(_, d)| d.duration.as_nanos());
         RecordBatch::try_new(Self::schema(), vec![cpus(rows), start, duration, Arc::new(own)])

@@ -14,7 +14,7 @@ use crate::source::{Source, SourceKind};
 use crate::{Cpu, Nanos};
 
 fn u32s<R>(rows: &[R], value: impl Fn(&R) -> u32) -> ArrayRef {
-    Arc::new(UInt32Array::from_iter_values(rows.iter().map(value)))
+    Arc::new(UInt32Array::from(rows.iter().map(value).collect::<Vec<_>>()))
 }
 
 /// Bytes of a usual name.
