@@ -93,24 +93,11 @@ pub(crate) fn memory(recording: &Recording) -> Vec<MemoryRow> {
     recording.quanta.par_iter().flat_map_iter(per_cpu).collect()
 }
 
-/// The part of a CPU's time in loads from main memory that is others' use of it, less what chance gives.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Share {
-    pub cpu: u32,
-    pub span_ns: u64,
-    /// From 0 to 1.
-    pub share: f64,
-}
-
-/// That of each CPU.
-pub(crate) fn shares(recording: &Recording) -> Vec<Share> {
-    let main = MemoryName::Main.to_string();
-    let share = |row: MemoryRow| Share {
-        cpu: row.cpu,
-        span_ns: row.span_ns,
-        share: ((row.memory_percent - row.chance_percent) / (100.0 + row.slower_percent)).clamp(0.0, 1.0),
-    };
-    memory(recording).into_iter().filter(|row| row.level == main).map(share).collect()
+impl MemoryRow {
+    /// The part of the time in these loads that is others' use, less what chance gives; 0 to 1.
+    pub(crate) fn share_of_others(&self) -> f64 {
+        ((self.memory_percent - self.chance_percent) / (100.0 + self.slower_percent)).clamp(0.0, 1.0)
+    }
 }
 
 /// The time of loads in one quantum.

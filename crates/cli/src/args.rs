@@ -132,9 +132,9 @@ pub struct Watching {
     /// CPUs to record, as in `1,3-5`; all that this process may use, if not given.
     #[arg(long, value_name = "LIST")]
     pub cpus: Option<CpuList>,
-    /// Shortest detour to record: a time, or a multiple of the shortest iteration of the probe's loop (`10x`, as in De et al. 2008).
-    #[arg(long, value_name = "TIME|Nx", default_value = "150ns")]
-    pub threshold: ThresholdText,
+    /// Shortest detour to record: a time, or a multiple of the shortest iteration of the probe's loop (`10x`, as in De et al. 2008) [default: 150ns].
+    #[arg(long, value_name = "TIME|Nx")]
+    pub threshold: Option<ThresholdText>,
     /// Run the probes under SCHED_FIFO at this priority. Needs --duration and a CPU that is not recorded; a watchdog stops probes that
     /// overrun.
     #[arg(long, value_name = "PRIORITY", value_parser = clap::value_parser!(u8).range(1..=99))]
@@ -218,9 +218,9 @@ pub struct Record {
     /// How to measure noise; if not given, detour, or kernel with a command.
     #[arg(long, value_enum)]
     pub method: Option<MethodName>,
-    /// Length of a quantum, for fwq and ftq.
-    #[arg(long, default_value = "1ms", value_name = "TIME")]
-    pub quantum: Nanos,
+    /// Length of a quantum, for fwq and ftq [default: 1ms].
+    #[arg(long, value_name = "TIME")]
+    pub quantum: Option<Nanos>,
     /// Measure what the kernel recorder's programs cost, for `show --json`; this slows them by some 20 ns per run.
     #[arg(long)]
     pub cost: bool,

@@ -11,11 +11,12 @@ use quell_recording::{Method, Nanos};
 use quell_request::{Usage, positive};
 
 use crate::args::{MethodName, Record, ServeMetrics, SourcesMode, Study, Watch, Watching};
-use crate::values::ThresholdText;
 
 /// Shorter quanta would arrive faster than they can be written; longer ones would delay the end of a run.
 const SHORTEST_QUANTUM: Nanos = Nanos::from_nanos(10_000);
 const LONGEST_QUANTUM: Nanos = Nanos::from_secs(1);
+const USUAL_QUANTUM: Nanos = Nanos::from_nanos(1_000_000);
+const USUAL_THRESHOLD: Threshold = Threshold::Absolute(Nanos::from_nanos(150));
 
 /// The recorder's plan for `record`.
 pub fn for_record(args: &Record) -> anyhow::Result<Plan> {
@@ -40,12 +41,29 @@ pub fn for_record(args: &Record) -> anyhow::Result<Plan> {
         Some(MethodName::Memory) => Method::Memory,
         Some(MethodName::Kernel) => Method::Kernel,
     };
+    check_of_method(args, method)?;
     let duration = args.duration.or((args.count.is_none()).then_some(Nanos::from_secs(10)));
-    let plan = plan(&args.watching, method, args.quantum, duration)?;
+    let plan = plan(&args.watching, method, args.quantum.unwrap_or(USUAL_QUANTUM), duration)?;
     match args.count {
         Some(0) => Err(Usage("--count 0 records nothing: give at least 1".into()).into()),
         count => Ok(Plan { count, ..plan }),
     }
+}
+
+/// Refuses options that say how another method measures.
+fn check_of_method(args: &Record, method: Method) -> Result<(), Usage> {
+    let wrong = |option: &str, of: &str| {
+        Err(Usage(format!(
+            "{option} is for {of}, and this records by --method {method}: leave one of them out"
+        )))
+    };
+    if args.watching.threshold.is_some() && method != Method::Detour {
+        return wrong("--threshold", "--method detour");
+    }
+    if args.quantum.is_some() && !matches!(method, Method::Fwq | Method::Ftq) {
+        return wrong("--quantum", "--method fwq and ftq");
+    }
+    Ok(())
 }
 
 /// The plan for a command, whose threads may run on any CPU.
@@ -58,7 +76,8 @@ fn for_command(args: &Record) -> anyhow::Result<Plan> {
         let text = "only the kernel recorder sees the noise of a command: leave --sources out";
         return Err(Usage(text.into()).into());
     }
-    let plan = plan(&args.watching, Method::Kernel, args.quantum, None)?;
+    check_of_method(args, Method::Kernel)?;
+    let plan = plan(&args.watching, Method::Kernel, USUAL_QUANTUM, None)?;
     Ok(Plan { cpus: Cpus::from_this_machine()?.online, ..plan })
 }
 
@@ -74,12 +93,8 @@ const LONGEST_INTERVAL: Nanos = Nanos::from_secs(3_600);
 /// The plan of the probes for `serve-metrics`; without probes, its method is `kernel`.
 pub fn for_metrics(args: &ServeMetrics) -> anyhow::Result<Plan> {
     check_interval(args.interval)?;
-    let watching = Watching {
-        cpus: args.cpus.clone(),
-        threshold: ThresholdText(Threshold::Absolute(Nanos::from_nanos(150))),
-        realtime: None,
-        sources: SourcesMode::Auto,
-    };
+    let watching =
+        Watching { cpus: args.cpus.clone(), threshold: None, realtime: None, sources: SourcesMode::Auto };
     plan(&watching, if args.probe { Method::Detour } else { Method::Kernel }, Nanos::from_secs(1), None)
 }
 
@@ -98,6 +113,9 @@ pub fn for_watch(args: &Watch) -> anyhow::Result<Plan> {
     if args.passive && args.watching.sources == SourcesMode::Off {
         let text = "without a probe, only the kernel recorder measures: leave --sources or --passive out";
         return Err(Usage(text.into()).into());
+    }
+    if args.passive && args.watching.threshold.is_some() {
+        return Err(Usage("--threshold is for the probe: leave --threshold or --passive out".into()).into());
     }
     let method = if args.passive { Method::Kernel } else { Method::Detour };
     plan(&args.watching, method, Nanos::from_secs(1), args.duration)
@@ -134,7 +152,7 @@ fn plan(
     Ok(Plan {
         cpus,
         method,
-        threshold: watching.threshold.0,
+        threshold: watching.threshold.map_or(USUAL_THRESHOLD, |given| given.0),
         quantum,
         duration,
         count: None,

@@ -57,4 +57,4 @@ pub use source::{Level as SourceLevel, Source, SourceKind};
 pub use source_pattern::SourcePattern;
 pub use trace::{Detour, Quanta, Quantum, Span, Trace};
 pub use warning::Warning;
-pub use write::{Progress, Writer, check_folder_of, create_folder};
+pub use write::{Progress, Writer, check_folder_of, check_new, create_folder};

@@ -5,6 +5,7 @@
 //! and renamed. Whatever happens in between, [`crate::Recording::open`] finds the rows of all complete flushes.
 
 use std::collections::BTreeMap;
+use std::io::{BufWriter, Seek as _};
 use std::path::{Path, PathBuf};
 
 use arrow_array::RecordBatch;
@@ -79,6 +80,17 @@ pub fn check_folder_of(path: &Path) -> Result<(), Error> {
     }
 }
 
+/// Checks that a path is free for a recording, before work that takes long.
+///
+/// # Errors
+/// [`Error::Exists`] if the path exists, [`Error::NoFolder`] if that in which it would be is missing.
+pub fn check_new(path: &Path) -> Result<(), Error> {
+    if path.exists() {
+        return Err(Error::Exists { path: path.to_owned() });
+    }
+    check_folder_of(path)
+}
+
 impl Writer {
     /// Creates the folder and its first manifest, whose state is `recording`.
     ///
@@ -86,10 +98,7 @@ impl Writer {
     /// [`Error::Exists`] if the path exists, [`Error::NoFolder`] if that in which it would be is missing, [`Error::Malformed`] for CPUs that no
     /// recording can have, [`Error::Io`] if it cannot be created.
     pub fn create(folder: &Path, manifest: &Manifest) -> Result<Self, Error> {
-        if folder.exists() {
-            return Err(Error::Exists { path: folder.to_owned() });
-        }
-        check_folder_of(folder)?;
+        check_new(folder)?;
         // What could not be read must not be written.
         manifest.check().map_err(|reason| Error::malformed(folder, reason))?;
         // Of two concurrent writers, on one host or two, only one gets the folder.
@@ -252,10 +261,13 @@ fn mark_failed(folder: &Path, manifest: &mut Manifest, error: &Error) {
     let _ = manifest.write(folder);
 }
 
+/// Bytes of a batch that are written at a time: one of 4,096 rows or so.
+const BUFFERED: usize = 1 << 18;
+
 /// One table while it grows. The stream is created with the first rows, so that a kind without rows has no file.
 struct Table<R> {
     path: PathBuf,
-    stream: Option<StreamWriter<fs::File>>,
+    stream: Option<StreamWriter<BufWriter<fs::File>>>,
     whole_bytes: u64,
     rows: std::marker::PhantomData<R>,
 }
@@ -284,18 +296,24 @@ impl<R: Row> Table<R> {
             Some(stream) => stream,
             none => {
                 let file = fs::File::create(&self.path)?;
+                let file = BufWriter::with_capacity(BUFFERED, file);
                 none.insert(StreamWriter::try_new(file, &R::schema()).map_err(arrow)?)
             }
         };
         stream.write(&R::to_batch(rows).map_err(arrow)?).map_err(arrow)?;
+        stream.flush().map_err(arrow)?;
         // An unknown position only means that a torn batch is not cut off later.
-        self.whole_bytes = std::io::Seek::stream_position(stream.get_mut()).unwrap_or(0);
+        self.whole_bytes = stream.get_mut().stream_position().unwrap_or(0);
         Ok(())
     }
 
     fn close(self) {
-        if let Some(stream) = self.stream.filter(|_| self.whole_bytes > 0) {
-            let _ = stream.get_ref().file().set_len(self.whole_bytes);
+        // What is buffered is written when the stream goes, so the cut comes after it.
+        drop(self.stream);
+        if self.whole_bytes > 0
+            && let Ok(file) = fs::OpenOptions::new().write(true).open(&self.path)
+        {
+            let _ = file.set_len(self.whole_bytes);
         }
     }
 

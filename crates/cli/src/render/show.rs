@@ -29,6 +29,8 @@ const KERNEL_UNKNOWN: &str = "What the kernel took is not known: it is within th
 
 const TOO_FEW: &str = "\nToo few undisturbed loads to split their time: record for a second or more, on CPUs with nothing else to do.\n";
 
+const NO_LOADS: &str = "\nNo loads were timed: the recording ended before the first.\n";
+
 /// Noise overheads of systems for parallel programs, in percent: of a Cray XT-4, and of a Linux cluster (Hoefler, Schneider & Lumsdaine, SC 2010).
 const USUAL_PERCENT: [f64; 2] = [0.02, 0.21];
 
@@ -42,6 +44,9 @@ pub fn show(overview: &Overview, attribution: &Attribution, recording: &Recordin
         return text + &histogram_table(&overview.histograms);
     }
     if recording.manifest.method == Method::Memory {
+        if recording.quanta.iter().all(|series| series.quanta.is_empty()) {
+            return text + NO_LOADS;
+        }
         let is_unknown = overview.memory.iter().all(|row| row.kernel_percent.is_none());
         let table = match overview.memory.is_empty() {
             true => TOO_FEW.to_owned(),

@@ -30,6 +30,7 @@ pub fn run(args: &Record, printer: Printer) -> anyhow::Result<Outcome> {
         // That of the copies of a launcher, or one with the host's name.
         quell_recording::create_folder(folder)?;
     }
+    quell_recording::check_new(&output)?;
     let copies = launched.filter(Launched::among_several);
     if copies.is_some() && args.command.is_empty() && args.watching.cpus.is_none() {
         report_bound(&plan.cpus, printer)?;

@@ -54,7 +54,7 @@ fn refusals_are_one_clear_error() {
     let ours = format!("\"version\": {}", quell_recording::FORMAT_VERSION);
     let newer = manifest.replacen(&ours, "\"version\": 7", 1);
     fs_err::write(folder.join("newer.quell/manifest.json"), newer).unwrap();
-    let cases: [&[&str]; 35] = [
+    let cases: [&[&str]; 38] = [
         &["record", "--effect", "6", "--sources", "off"],
         &["show", "nothing.quell"],
         &["show", "empty.quell"],
@@ -73,6 +73,9 @@ fn refusals_are_one_clear_error() {
         &["record", "-o", "x.quell", "--duration", "0s"],
         &["record", "-o", "x.quell", "--method", "fwq", "--quantum", "30s"],
         &["record", "-o", "x.quell", "--threshold", "-1ns"],
+        &["record", "-o", "x.quell", "--method", "memory", "--threshold", "1us"],
+        &["record", "-o", "x.quell", "--quantum", "1ms"],
+        &["record", "-o", "."],
         &["record", "-o", "x.quell", "--sources", "off", "--cost"],
         &["record", "-o", "x.quell", "--realtime", "1", "--duration", "1s"],
         &["convert", "a.quell", "selfish.txt"],

@@ -63,7 +63,7 @@ impl Display for Warning {
                 f.write_str("; work and noise took longer then")
             }
             Self::VirtualMachine => {
-                f.write_str("this is a virtual machine: detours include time that the hypervisor takes")
+                f.write_str("this is a virtual machine: the figures include time that the hypervisor takes")
             }
             Self::IntervalsLost { intervals } => write!(
                 f,

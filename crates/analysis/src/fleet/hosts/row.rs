@@ -1,12 +1,12 @@
 //! The row of one host.
 
-use quell_recording::{Interval, Method, Recording, SourceKind, format_cpu_list};
+use quell_recording::{Interval, MemoryName, Method, Recording, SourceKind, format_cpu_list};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::StandsOut;
 use crate::attribution::SourceRow;
-use crate::memory;
+use crate::memory::{MemoryRow, memory};
 use crate::overview::quanta;
 use crate::stats::Durations;
 
@@ -189,12 +189,13 @@ fn losses_from_quanta(recording: &Recording) -> Vec<Loss> {
 }
 
 fn losses_from_memory(recording: &Recording) -> Vec<Loss> {
-    let of_cpu = |one: memory::Share| Loss {
-        cpu: one.cpu,
-        lost_ns: one.span_ns as f64 * one.share,
-        observed_ns: one.span_ns as f64,
+    let main = MemoryName::Main.to_string();
+    let of_cpu = |row: MemoryRow| Loss {
+        cpu: row.cpu,
+        lost_ns: row.span_ns as f64 * row.share_of_others(),
+        observed_ns: row.span_ns as f64,
     };
-    memory::shares(recording).into_iter().map(of_cpu).collect()
+    memory(recording).into_iter().filter(|row| row.level == main).map(of_cpu).collect()
 }
 
 /// The time that the kernel and other tasks took, net of nesting; an interval counts with its net time.
