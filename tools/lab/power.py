@@ -31,23 +31,29 @@ def power(given: argparse.Namespace, folder: Path) -> int:
     """Cuts the power at each step of an apply, and of a revert after a whole apply; returns how often that did harm.
 
     The disk is kept. After each cut the next boot recovers as quell-recover.service does, and everything must be as it
-    was, byte by byte.
+    was, byte by byte. If the commit of the apply was on disk, the plan must be in force before that, and `tune revert`
+    must restore everything.
     """
     kernel = Suite("bookworm", "amd64", folder).kernel()
     disk = folder / "disk.img"
     machine.make_disk(tree_of(folder, given.quell), disk, "1G")
     first_root = machine.first_root(folder, kernel)
     before: list[str] | None = None
-    cuts = wrong = 0
+    cuts = committed = wrong = 0
     # At step 0 nothing is applied: it makes the plan.
     what, step = given.first, 0
     while True:
         words = f"lab.what={what} lab.step={step}"
         guest = machine.Guest(machine.Boot(disk, kernel.image, first_root, words, accelerator=given.accelerator))
-        state = [line for line in guest.until("READY") if line.startswith(("IMAGE", "OPEN"))]
+        reported = guest.until("READY")
+        state = [line for line in reported if line.startswith(("IMAGE", "OPEN"))]
         if before is None:
             before = state
-        if state != before:
+        committed += "COMMIT whole" in reported
+        is_torn = "COMMIT torn" in reported
+        if is_torn:
+            print(f"after the cut at step {step - 1} of {what}: committed, and not in force as a whole", flush=True)
+        if state != before or is_torn:
             wrong += 1
             print(*(line for line in guest.console if "JOURNAL" in line), sep="\n")
             print(f"after the cut at step {step - 1} of {what}:", *(set(state) ^ set(before)), sep="\n  ", flush=True)
@@ -63,5 +69,8 @@ def power(given: argparse.Namespace, folder: Path) -> int:
         else:
             step += 1
     guest.cut()
-    print(f"kernel {kernel.version}: {cuts} power cuts, {wrong} of them with something out of place")
+    print(
+        f"kernel {kernel.version}: {cuts} power cuts, {committed} of them after a commit, "
+        f"{wrong} of them with something out of place"
+    )
     return wrong

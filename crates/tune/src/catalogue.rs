@@ -5,6 +5,7 @@ mod load;
 mod site;
 #[cfg(test)]
 mod tests;
+mod values;
 mod want;
 
 use std::collections::BTreeMap;

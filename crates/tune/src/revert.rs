@@ -11,8 +11,7 @@ mod threads;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-pub(super) use self::order::places;
-use self::order::stood_on;
+pub(super) use self::order::{places, stood_on};
 pub use self::result::{Damage, How, Returned, Reverted, Stays};
 use self::run::Run;
 pub(super) use self::run::is_gone;

@@ -1,11 +1,16 @@
 //! What is applied on a machine, according to its journals.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::SystemTime;
+
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::journal::Transaction;
+use super::journal::{KeeperRecord, Transaction};
 use super::keeper_process;
 use super::moment::boot_id;
+use super::place;
+use super::revert::{Reverted, places, stood_on};
 use super::root::Root;
 use super::store::{Store, StoreError};
 
@@ -81,21 +86,76 @@ impl Status {
 pub fn status(root: &Root) -> Result<(Vec<Status>, Option<Status>), StoreError> {
     let Some(store) = Store::open_if_there(root)? else { return Ok((Vec::new(), None)) };
     let boot = boot_id(root);
-    let mut open = Vec::new();
-    for id in store.ids()? {
-        // Another quell may close it in the meantime.
-        let Some(bytes) = store.read_if_there(&id)? else { continue };
-        let transaction = Transaction::read(&id, &bytes);
-        open.push(build(&transaction, &boot, store.path_of(&id).display().to_string()));
-    }
+    let all = transactions(&store)?;
+    let open = all.iter().map(|transaction| {
+        let above = || above(root, &store, &all, transaction);
+        build(transaction, &boot, store.path_of(&transaction.id).display().to_string(), above)
+    });
+    let open = open.collect();
     let closed = store.last_closed()?.map(|(id, bytes)| {
         let transaction = Transaction::read(&id, &bytes);
-        build(&transaction, &boot, store.path_of(&format!("closed/{id}")).display().to_string())
+        let journal = store.path_of(&format!("closed/{id}")).display().to_string();
+        build(&transaction, &boot, journal, Vec::new)
     });
     Ok((open, closed))
 }
 
-fn build(transaction: &Transaction, boot: &str, journal: String) -> Status {
+/// The open transactions, oldest first.
+fn transactions(store: &Store) -> Result<Vec<Transaction>, StoreError> {
+    let mut all = Vec::new();
+    for id in store.ids()? {
+        // Another quell may close it in the meantime.
+        let Some(bytes) = store.read_if_there(&id)? else { continue };
+        all.push(Transaction::read(&id, &bytes));
+    }
+    Ok(all)
+}
+
+/// Places by their identity, each with the transaction that wrote it and what ends that.
+pub type TimedPlaces = BTreeMap<String, (String, String)>;
+
+/// The places whose values an open transaction has set for a time.
+///
+/// # Errors
+/// The store's: only root may read journals.
+pub fn timed_places(root: &Root) -> Result<TimedPlaces, StoreError> {
+    let mut found = TimedPlaces::new();
+    let Some(store) = Store::open_if_there(root)? else { return Ok(found) };
+    let boot = boot_id(root);
+    // Oldest first: a place has the value of the last one.
+    for transaction in transactions(&store)?.iter().filter(|one| !one.rebooted(&boot)) {
+        let until = transaction.keepers.iter().find_map(|keeper| keeper.until.as_ref());
+        for place in places(transaction).into_keys() {
+            match until {
+                Some(until) => found.insert(place, (transaction.id.clone(), until.clone())),
+                None => found.remove(&place),
+            };
+        }
+    }
+    Ok(found)
+}
+
+/// The later transactions that need what this one wrote, so that its keepers wait for them. Those with the same keepers are reverted with it.
+fn above(root: &Root, store: &Store, all: &[Transaction], transaction: &Transaction) -> Vec<String> {
+    let is_mine = |keeper: &KeeperRecord| transaction.keepers.contains(keeper);
+    let others = all.iter().filter(|other| !other.keepers.iter().any(is_mine));
+    let others: Vec<String> = others.map(|other| other.id.clone()).collect();
+    // If another quell closes one in the meantime, the next status shows what is left.
+    let found = stood_on(root, store, (&others, &Reverted::default()), transaction).unwrap_or_default();
+    let ids: BTreeSet<String> = found.into_values().map(|(id, _)| id).collect();
+    ids.into_iter().collect()
+}
+
+/// Whether what a keeper waits for has come: its time is over, or its process has ended.
+fn is_over(until: &str, now: SystemTime) -> bool {
+    until.split(" or ").any(|part| match part.strip_prefix("the end of process ") {
+        Some(pid) => pid.parse::<u32>().is_ok_and(|pid| place::started(pid).is_none()),
+        None => humantime::parse_rfc3339(part).is_ok_and(|end| end <= now),
+    })
+}
+
+/// `above`: the later transactions for which its keepers wait.
+fn build(transaction: &Transaction, boot: &str, journal: String, above: impl Fn() -> Vec<String>) -> Status {
     let left = transaction.entries.iter().filter(|entry| entry.closed.is_none()).count();
     let stage = if transaction.ended.is_some() {
         Stage::Closed
@@ -108,12 +168,20 @@ fn build(transaction: &Transaction, boot: &str, journal: String) -> Status {
     } else {
         Stage::Applied
     };
-    let lives = |keeper: &&super::journal::KeeperRecord| keeper_process::lives(keeper);
+    let lives = |keeper: &&KeeperRecord| keeper_process::lives(keeper);
     let living = transaction.keepers.iter().filter(|_| !transaction.rebooted(boot)).find(lives);
     let alive = living.or(transaction.keepers.first()).map(|keeper| (keeper, living.is_some()));
-    let words = |(keeper, lives): (&super::journal::KeeperRecord, bool)| {
-        let until =
-            keeper.until.as_ref().map_or("holds settings".to_owned(), |until| format!("reverts at {until}"));
+    let words = |(keeper, lives): (&KeeperRecord, bool)| {
+        let is_due = |until: &&String| lives && is_over(until, SystemTime::now());
+        let waits_for = keeper.until.as_ref().filter(is_due).map_or_else(Vec::new, |_| above());
+        let until = match &keeper.until {
+            None => "holds settings".to_owned(),
+            Some(until) if waits_for.is_empty() => format!("reverts at {until}"),
+            Some(_) => {
+                let later = waits_for.join(" and ");
+                format!("reverts once {later}, which came later, is reverted: its time is over")
+            }
+        };
         if lives {
             format!("process {} {until}", keeper.pid)
         } else {
@@ -133,5 +201,30 @@ fn build(transaction: &Transaction, boot: &str, journal: String) -> Status {
         keeper_is_gone: alive.is_some_and(|(_, lives)| !lives) && stage == Stage::Applied,
         damaged_lines: transaction.damaged.clone(),
         ended: transaction.ended.as_ref().map(|(at, by)| format!("{at}, {by}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_time_or_the_end_of_a_process_is_over() {
+        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
+        let me = format!("the end of process {}", std::process::id());
+        let [before, after] = [39, 41].map(|second| format!("2001-09-09T01:46:{second}Z or {me}"));
+        for (until, over) in [
+            ("2001-09-09T01:46:40Z", true),
+            ("2001-09-09T01:46:41Z", false),
+            ("the end of process 4294967295", true),
+            (me.as_str(), false),
+            (before.as_str(), true),
+            (after.as_str(), false),
+            ("reverted", false),
+        ] {
+            assert_eq!(is_over(until, now), over, "{until}");
+        }
     }
 }

@@ -7,16 +7,37 @@ say() { echo "LAB: $*"; }
 what=$(word what)
 step=$(word step)
 
-# As systemd-sysctl does, after quell-recover.service.
+# As systemd-sysctl does.
+set_at_boot() {
+    for file in /etc/sysctl.d/*.conf; do
+        [ -e "$file" ] && sysctl -q -p "$file"
+    done
+}
+# Whether each place has the plan's value. No program of this guest reads tmpfiles.d, so a boot resets what only that sets.
+in_force() {
+    quell --quiet tune verify --json > /tmp/verified 2>&1
+    grep -q '"standing": "ok"' /tmp/verified || return 1
+    grep -qE '"standing": "(foreign|unknown|unavailable)"' /tmp/verified && return 1
+    [ "$(grep -c '"standing": "drifted"' /tmp/verified)" = "$(grep -c '"why": "a boot reset it"' /tmp/verified)" ]
+}
+# What a plan left that was applied whole stays over a boot; to be compared, it must go.
+give_back() { quell --quiet tune revert >> /tmp/recovered 2>&1 || say "REVERT $? $(tail -n 1 /tmp/recovered)"; }
+
 quell --quiet tune revert --interrupted > /tmp/recovered 2>&1
 recovered=$?
 case $what in
-    # What a plan left that was applied whole stays over a boot; to be compared, it must go.
-    revert | end) quell --quiet tune revert >> /tmp/recovered 2>&1 || say "REVERT $? $(tail -n 1 /tmp/recovered)" ;;
+    revert | end) give_back ;;
+    apply)
+        # After a cut that comes when the commit is on disk, the plan must be in force as a whole.
+        if grep -q '"step":"commit"' /var/lib/quell/tune/2*.jsonl 2> /dev/null; then
+            set_at_boot
+            if in_force; then say "COMMIT whole"; else say "COMMIT torn"; fi
+            give_back
+        fi
+        ;;
 esac
-for file in /etc/sysctl.d/*.conf; do
-    [ -e "$file" ] && sysctl -q -p "$file"
-done
+# After quell-recover.service.
+set_at_boot
 [ $recovered -eq 0 ] || say "RECOVER $recovered $(tail -n 1 /tmp/recovered)"
 find /etc /boot | sort | while read -r path; do
     say "IMAGE $(stat -c '%a %u %F' "$path") $path $([ -f "$path" ] && sha256sum < "$path" | cut -c1-16)"

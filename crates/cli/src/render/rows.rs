@@ -14,7 +14,8 @@ pub fn rows<'a, T: Columns + 'a>(rows: impl IntoIterator<Item = &'a T>) -> Strin
     fitting(&T::columns(), &rows, usize::from(width()))
 }
 
-fn fitting(columns: &[Column], rows: &[Vec<Value>], room: usize) -> String {
+/// As [`rows`], in this many columns of a terminal.
+pub fn fitting(columns: &[Column], rows: &[Vec<Value>], room: usize) -> String {
     let shown = |at: &usize| {
         columns[*at].importance <= Importance::Minor && (!columns[*at].filled || has_value(rows, *at))
     };

@@ -13,27 +13,27 @@ use quell_request::tune::audit::{Document, Entry};
 struct EntryRow<'a> {
     #[column]
     state: &'static str,
-    #[column]
+    #[column(key)]
     mitigation: &'a str,
-    #[column]
+    #[column(minor)]
     risk: &'static str,
     #[column]
     what_it_does: String,
-    #[column(title = "noise %", precision = 4, zero, filled)]
+    #[column(title = "noise %", precision = 4, zero, filled, key)]
     noise_percent: Option<f64>,
-    #[column(zero, filled)]
+    #[column(zero, filled, minor)]
     times: Option<u64>,
-    #[column(zero, filled)]
+    #[column(zero, filled, minor)]
     longest_ns: Option<u64>,
 }
 
 impl<'a> EntryRow<'a> {
-    fn new(one: &'a Entry, room: usize) -> Self {
+    fn new(one: &'a Entry) -> Self {
         Self {
             state: word(one.state),
             mitigation: &one.id,
             risk: one.risk.word(),
-            what_it_does: cut(&one_line(&one.title), room),
+            what_it_does: one_line(&one.title),
             noise_percent: one.noise.map(|noise| noise.percent),
             times: one.noise.map(|noise| noise.count),
             longest_ns: one.noise.map(|noise| noise.max_ns),
@@ -44,11 +44,10 @@ impl<'a> EntryRow<'a> {
 /// A row per mitigation.
 pub fn table(document: &Document) -> String {
     let mut text = heading(document);
-    let noisy = document.mitigations.iter().any(|one| one.noise.is_some());
-    // The other columns are as wide as their content.
-    let room = usize::from(width()).saturating_sub(if noisy { 82 } else { 56 }).max(24);
     let here = document.mitigations.iter().filter(|one| one.state != State::NotHere);
-    text += &rows(&here.map(|one| EntryRow::new(one, room)).collect::<Vec<_>>());
+    let mut here: Vec<EntryRow<'_>> = here.map(EntryRow::new).collect();
+    cut_titles(&mut here, usize::from(width()));
+    text += &rows(&here);
     let absent: Vec<&str> = document
         .mitigations
         .iter()
@@ -61,6 +60,21 @@ pub fn table(document: &Document) -> String {
     text += &sums(document);
     text += &unseen(document);
     text + "`quell tune audit ID` shows the details of one; `quell tune plan ID…` shows what it would write\n"
+}
+
+/// Cuts the titles to the width that the other columns leave, but leaves a few words: then less important columns are left out.
+fn cut_titles(rows: &mut [EntryRow<'_>], width: usize) {
+    let longest = |title: &str, cell: fn(&EntryRow<'_>) -> usize| {
+        rows.iter().map(cell).chain([title.len()]).max().unwrap_or(0)
+    };
+    let words = longest("state", |row| row.state.len())
+        + longest("mitigation", |row| row.mitigation.len())
+        + longest("risk", |row| row.risk.len());
+    let noisy = rows.iter().any(|row| row.noise_percent.is_some());
+    // Three characters between two columns, and one at each end. Numbers and times have up to seven.
+    let rest = 3 * 3 + 2 + if noisy { 3 * (3 + 7) } else { 0 };
+    let room = width.saturating_sub(words + rest).max(20);
+    rows.iter_mut().for_each(|row| row.what_it_does = cut(&row.what_it_does, room));
 }
 
 /// Each mitigation in full.
@@ -227,4 +241,37 @@ fn wrapped(text: &str, begin: &str) -> String {
         line += word;
     }
     if line.is_empty() { lines } else { lines + &format!("{begin}{line}\n") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::rows::fitting;
+    use super::*;
+
+    /// A table with the longest cells of the catalogue.
+    fn drawn(noise_percent: Option<f64>, width: usize) -> String {
+        let noisy = noise_percent.is_some();
+        let mut rows = [EntryRow {
+            state: word(State::Partial),
+            mitigation: "workqueue-writeback-mask",
+            risk: "external",
+            what_it_does: "Keep what this is about ".repeat(10),
+            noise_percent,
+            times: noisy.then_some(214_863),
+            longest_ns: noisy.then_some(10_610_000),
+        }];
+        cut_titles(&mut rows, width);
+        let values: Vec<_> = rows.iter().map(Columns::values).collect();
+        fitting(&EntryRow::columns(), &values, width)
+    }
+
+    #[test]
+    fn an_audit_shows_what_each_does_however_narrow_the_terminal_is() {
+        for width in [80, 100, 120] {
+            let text = drawn(None, width);
+            assert!(text.contains("Keep what this") && !text.contains("Not shown"), "{width}:\n{text}");
+            let text = drawn(Some(0.2154), width);
+            assert!(text.contains("Keep what this") && text.contains("noise %"), "{width}:\n{text}");
+        }
+    }
 }

@@ -47,7 +47,7 @@ pub fn audited<'a>(
     if let Some(stranger) = options.values.keys().find(|id| catalogue.get(id).is_none()) {
         return Err(unknown(catalogue, stranger));
     }
-    check(options, only)?;
+    check(catalogue, options, only)?;
     let audit = look(root, catalogue, options, only).map_err(anyhow::Error::msg)?;
     match (&options.compute, &audit.parts) {
         // Not every mitigation needs the compute CPUs, so an error matters only if `--cpus` was given.
@@ -56,8 +56,8 @@ pub fn audited<'a>(
     }
 }
 
-/// Refuses values for mitigations that were not requested, values that no file accepts, and processes that must not be changed.
-fn check(options: &AuditOptions, only: Option<&[String]>) -> anyhow::Result<()> {
+/// Refuses values for mitigations that were not requested, values that no file or not this setting accepts, and processes that must not be changed.
+fn check(catalogue: &Catalogue, options: &AuditOptions, only: Option<&[String]>) -> anyhow::Result<()> {
     for (id, value) in &options.values {
         if only.is_some_and(|only| !only.contains(id)) {
             return Err(Usage(format!(
@@ -69,6 +69,13 @@ fn check(options: &AuditOptions, only: Option<&[String]>) -> anyhow::Result<()> 
         let plain = value.chars().all(|c| !c.is_control()) && !value.trim().is_empty();
         if !plain || value.len() > 4096 {
             return Err(Usage(format!("--set {id}=…: a value is one line of at most 4096 characters")).into());
+        }
+        if let Some(Err(why)) = catalogue.get(id).map(|one| one.check_value(value)) {
+            let value = quell_recording::one_line(value);
+            return Err(Usage(format!(
+                "`{value}` cannot be the value of {id}: {why}; change it in --set, or in the profile"
+            ))
+            .into());
         }
     }
     match options.pid {

@@ -19,6 +19,7 @@ use quell_tune::audit::AuditOptions;
 use quell_tune::catalogue::Risk;
 use quell_tune::guard::Allowed;
 use quell_tune::plan::Plan;
+use quell_tune::status::{TimedPlaces, timed_places};
 
 use crate::args::{AuditArgs, RiskName, Tune, TuneAllow, TuneVerb};
 use crate::outcome::Outcome;
@@ -80,6 +81,19 @@ fn read_plan(path: &Path) -> anyhow::Result<Plan> {
         anyhow::bail!("{} is larger than {LARGEST_PLAN} bytes: it is not a plan", path.display());
     }
     Plan::read(&text).map_err(|why| anyhow::anyhow!("{} is rejected: {why}", path.display()))
+}
+
+/// What open transactions have set for a time. Only root may read that; a plan is shown without it to others.
+fn timed(root: &Root) -> TimedPlaces {
+    timed_places(root).unwrap_or_default()
+}
+
+/// A plan as text, with a note on each current value that an open transaction has set for a time.
+fn diff(plan: &Plan, timed: &TimedPlaces) -> String {
+    plan.diff_with(&|place| {
+        let (id, until) = timed.get(&place.identity())?;
+        Some(format!("set by {id} until {until}"))
+    })
 }
 
 /// Whether this user may write to a machine.

@@ -233,6 +233,7 @@ fn what_is_no_plan_is_refused_with_its_reason() {
     printed += &node.output(&["plan", "thp", "--cpus", "0-255"]);
     printed += &node.output(&["plan", "thp", "--cpus", "999"]);
     printed += &node.output(&["plan", "thp", "--set", "thp"]);
+    printed += &node.output(&["plan", "vm-stat-interval", "--set", "vm-stat-interval=abc"]);
     printed += &node.output(&["revert", "2026"]);
     printed += &transcript(node.path(), &["tune", "audit", "--sysroot", "nowhere"]);
     insta::assert_snapshot!("refused_plans", printed);

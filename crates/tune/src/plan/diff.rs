@@ -11,6 +11,11 @@ use crate::place::{self, ABSENT, Place};
 impl Plan {
     /// The plan as a diff: `-` before the current value of a place, `+` before the new one; then what is left unchanged, and why.
     pub fn diff(&self) -> String {
+        self.diff_with(&|_| None)
+    }
+
+    /// As [`Self::diff`], with a note on the current values of the places for which `note` has one.
+    pub fn diff_with(&self, note: &dyn Fn(&Place) -> Option<String>) -> String {
         let mut text = format!("host {}, kernel {}\n", one_line(&self.host), one_line(&self.kernel));
         if !self.compute.is_empty() {
             let (compute, housekeeping) = (one_line(&self.compute), one_line(&self.housekeeping));
@@ -21,7 +26,7 @@ impl Plan {
                 self.writes.iter().filter(|write| write.mitigation == chosen.id).collect();
             if !mine.is_empty() {
                 text += &header(chosen);
-                mine.into_iter().for_each(|write| text += &one(write));
+                mine.into_iter().for_each(|write| text += &one(write, note));
             }
         }
         if self.writes.is_empty() {
@@ -49,7 +54,7 @@ fn header(chosen: &Chosen) -> String {
     format!("\n@@ {}: {} ({risk}{disruptive})\n", one_line(&chosen.id), one_line(&chosen.title))
 }
 
-fn one(write: &Write) -> String {
+fn one(write: &Write, note: &dyn Fn(&Place) -> Option<String>) -> String {
     let mut notes = Vec::new();
     if write.may_fail {
         notes.push("may be refused");
@@ -58,7 +63,8 @@ fn one(write: &Write) -> String {
         notes.push("from the next boot or start on");
     }
     let notes = if notes.is_empty() { String::new() } else { format!("  ({})", notes.join(", ")) };
-    side('-', write, &write.old, "") + &side('+', write, &write.new, &notes)
+    let on_old = note(&write.place).map_or_else(String::new, |note| format!("  ({})", one_line(&note)));
+    side('-', write, &write.old, &on_old) + &side('+', write, &write.new, &notes)
 }
 
 /// One side of a write; empty for an absent value.

@@ -11,7 +11,7 @@ use crate::store::{Store, StoreError};
 
 /// The places of a transaction on which later ones among `others` stand, by their identity, each with the later one and what that wrote. `visited` is what is reverted
 /// already, which a full disk may have kept out of the journals.
-pub(super) fn stood_on(
+pub(crate) fn stood_on(
     root: &Root,
     store: &Store,
     (others, visited): (&[String], &Reverted),

@@ -12,6 +12,7 @@ use super::*;
 use crate::journal::KeeperRecord;
 use crate::keeper::{self, Until};
 use crate::keeper_process::lives;
+use crate::status::timed_places;
 
 const VARIABLE: &str = "QUELL_TEST_IS_KEEPER";
 
@@ -158,6 +159,22 @@ fn what_another_plan_has_set_for_a_time_is_reported() {
 }
 
 #[test]
+fn a_plan_notes_what_is_set_only_for_a_time() {
+    let (_folder, root, both) = two();
+    let first = kept(&root, &plan(vec![both.writes[0].clone()]), &|| false).id.unwrap();
+    let timed = timed_places(&root).unwrap();
+    assert_eq!(timed.keys().map(String::as_str).collect::<Vec<_>>(), [A]);
+    let note = |place: &Place| timed.get(&place.identity()).map(|(id, _)| format!("set by {id}"));
+    let over = plan(vec![write(A, "20", "30"), both.writes[1].clone()]);
+    let text = over.diff_with(&note);
+    assert!(text.contains(&format!("- {A}: 20  (set by {first})\n+ {A}: 30\n")), "{text}");
+    assert_eq!(text.matches("set by").count(), 1, "{text}");
+    run(&root, &over).unwrap();
+    assert!(timed_places(&root).unwrap().is_empty(), "the last value has no time");
+    assert!(back(&root).is_whole());
+}
+
+#[test]
 fn a_wait_for_what_someone_else_changed_needs_no_keeper() {
     let (folder, root, both) = two();
     let first = kept(&root, &both, &|| false).keepers;
@@ -195,6 +212,9 @@ fn a_keeper_reverts_once_the_later_plan_above_is_gone() {
     let first = kept_until(&root, &plan(vec![both.writes[0].clone()]), soon, &|| false).keepers;
     let second = run(&root, &plan(vec![write(A, "20", "30")])).unwrap().id.unwrap();
     assert!(!exited(&first, Duration::from_secs(2)), "it waits for the second");
+    let shown = status(&root).unwrap().0.remove(0).keeper.unwrap();
+    let expected = format!("reverts once {second}, which came later, is reverted: its time is over");
+    assert!(shown.ends_with(&expected), "{shown}");
     assert!(undo(&root, Some(&second), Foreign::Keep).unwrap().is_whole());
     assert!(exited(&first, Duration::from_secs(60)));
     assert_eq!(root.read(A).unwrap(), "1\n");

@@ -15,7 +15,7 @@ use quell_tune::revert::{RevertError, revert_with_timeout};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{allowed, may_write, need_root, program, read_plan};
+use super::{allowed, diff, may_write, need_root, program, read_plan, timed};
 use crate::args::TuneApply;
 use crate::outcome::Outcome;
 use crate::printer::{Printer, one_line};
@@ -129,18 +129,33 @@ fn dry(
         return Ok(code);
     }
     if !args.yes {
-        printer.result(&plan.diff())?;
+        printer.result(&diff(plan, &timed(root)))?;
     }
     for refusal in &refused {
         printer.notice(&format!("refused: {refusal}"));
     }
     if refused.is_empty() {
-        let (due, already) = (checked.written.len(), checked.already.len());
-        let so = if already > 0 { format!("; {already} are set already") } else { String::new() };
-        let who = if may_write(root) { "" } else { " (only root may)" };
-        printer.notice(&format!("nothing was written: --yes makes the {due} writes that are due{so}{who}"));
+        printer.notice(&due(&checked, may_write(root)));
     }
     Ok(code)
+}
+
+/// What `--yes` would write.
+fn due(checked: &Applied, may_write: bool) -> String {
+    let (due, already) = (checked.written.len(), checked.already.len());
+    if due == 0 {
+        let all = if checked.refused.is_empty() { "every setting" } else { "every setting that is here" };
+        let why = if already > 0 { format!(": {all} has the plan's value already") } else { String::new() };
+        return format!("nothing was written, and --yes has nothing to write{why}");
+    }
+    let writes = match due {
+        1 => "the write that is due".to_owned(),
+        _ => format!("the {due} writes that are due"),
+    };
+    let is = if already == 1 { "is" } else { "are" };
+    let so = if already > 0 { format!("; {already} {is} set already") } else { String::new() };
+    let who = if may_write { "" } else { " (only root may)" };
+    format!("nothing was written: --yes makes {writes}{so}{who}")
 }
 
 /// Applies, runs the command, and reverts. If quell is killed in between, a keeper reverts.
@@ -246,5 +261,33 @@ fn document(applied: &Applied) -> Application {
         passing: applied.passing.clone(),
         not_taken: applied.refused.clone(),
         until: applied.keepers.first().and_then(|keeper| keeper.until.clone()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_yes_would_write_is_counted() {
+        let ids = |count: usize| vec!["test:x".to_owned(); count];
+        for (written, already, expected) in [
+            (2, 0, "nothing was written: --yes makes the 2 writes that are due"),
+            (1, 1, "nothing was written: --yes makes the write that is due; 1 is set already"),
+            (2, 3, "nothing was written: --yes makes the 2 writes that are due; 3 are set already"),
+            (0, 0, "nothing was written, and --yes has nothing to write"),
+        ] {
+            let checked = Applied { written: ids(written), already: ids(already), ..Applied::default() };
+            assert_eq!(due(&checked, true), expected);
+        }
+        let done = Applied { already: ids(2), ..Applied::default() };
+        assert!(
+            due(&done, true).ends_with("has nothing to write: every setting has the plan's value already")
+        );
+        let one = Applied { written: ids(1), ..Applied::default() };
+        assert!(due(&one, false).ends_with("the write that is due (only root may)"));
+        let gone = vec![("test:y".to_owned(), "it is gone".to_owned())];
+        let absent = Applied { already: ids(1), refused: gone, ..Applied::default() };
+        assert!(due(&absent, true).contains("every setting that is here has"));
     }
 }

@@ -1,17 +1,20 @@
 //! `quell tune plan`: shows what mitigations would write.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read as _;
 use std::path::Path;
 
 use quell_tune::Root;
-use quell_tune::audit::State;
+use quell_tune::audit::{Audit, State};
 use quell_tune::catalogue::{Catalogue, Risk};
 use quell_tune::facts::Facts;
 use quell_tune::guard::{Allowed, Refusal, refusals};
+use quell_tune::place::Place;
 use quell_tune::plan::{Choice, Plan, plan};
 use quell_tune::profile::{Profiles, Resolved};
+use quell_tune::status::TimedPlaces;
 
-use super::options;
+use super::{diff, options, timed};
 use crate::args::{AuditArgs, TuneMachine, TunePlan};
 use crate::outcome::Outcome;
 use crate::printer::Printer;
@@ -23,10 +26,13 @@ pub fn run(args: &TunePlan, printer: Printer) -> anyhow::Result<Outcome> {
     let root = root(args.machine.sysroot.as_deref())?;
     let catalogue = catalogue(&args.machine, &root)?;
     let wanted = Wanted { ids: &args.ids, profile: args.profile.as_deref(), persist: args.persist };
-    let plan = planned(&root, &catalogue, &wanted, &args.options, &args.machine)?;
+    let timed = timed(&root);
+    let and_passing = |audit: &Audit<'_>, plan: Plan| (passing(&plan, &done(audit, &plan), &timed), plan);
+    let (passing, plan) =
+        planned_with(&root, &catalogue, &wanted, (&args.options, &args.machine), and_passing)?;
     let (never, asked) = refused(&root, &plan, &catalogue);
     if !never.is_empty() {
-        printer.result(&plan.diff())?;
+        printer.result(&diff(&plan, &timed))?;
         never.iter().for_each(|refusal| printer.notice(&format!("refused: {refusal}")));
         return Ok(Outcome::LimitExceeded);
     }
@@ -38,7 +44,7 @@ pub fn run(args: &TunePlan, printer: Printer) -> anyhow::Result<Outcome> {
     if args.json {
         printer.json(&plan)?;
     } else {
-        printer.result(&plan.diff())?;
+        printer.result(&diff(&plan, &timed))?;
     }
     let tree = args
         .machine
@@ -55,8 +61,39 @@ pub fn run(args: &TunePlan, printer: Printer) -> anyhow::Result<Outcome> {
         )),
         None => {}
     }
+    passing.iter().for_each(|line| printer.notice(line));
     asked.iter().for_each(|refusal| printer.notice(&format!("`quell tune apply` will refuse it: {refusal}")));
     Ok(Outcome::Done)
+}
+
+/// The places of the plan's mitigations that have the wanted values.
+fn done<'a>(audit: &'a Audit<'_>, plan: &Plan) -> BTreeSet<&'a Place> {
+    let is_chosen = |id: &str| plan.mitigations.iter().any(|one| one.id == id);
+    let chosen = audit.entries.iter().filter(|entry| is_chosen(&entry.mitigation.id));
+    chosen.flat_map(|entry| &entry.places).filter(|one| one.done).map(|one| &one.place).collect()
+}
+
+/// The transactions that have set values for a time that the plan wants, and hence does not write.
+fn passing(plan: &Plan, done: &BTreeSet<&Place>, timed: &TimedPlaces) -> Vec<String> {
+    let is_written = |place: &Place| plan.writes.iter().any(|write| write.place == *place);
+    let mut counts: BTreeMap<&(String, String), usize> = BTreeMap::new();
+    for &place in done {
+        if let Some(holder) = timed.get(&place.identity())
+            && !is_written(place)
+        {
+            *counts.entry(holder).or_default() += 1;
+        }
+    }
+    let line = |((id, until), count): (&(String, String), usize)| {
+        let (have, them) = match count {
+            1 => ("setting has its value", "it"),
+            _ => ("settings have their values", "them"),
+        };
+        format!(
+            "{count} {have} from {id} until {until}, and the plan does not write {them}: to keep {them} longer, `quell tune revert {id}` first, then plan again"
+        )
+    };
+    counts.into_iter().map(line).collect()
 }
 
 /// What a plan is to contain.
@@ -78,6 +115,17 @@ pub fn planned(
     given: &AuditArgs,
     machine: &TuneMachine,
 ) -> anyhow::Result<Plan> {
+    planned_with(root, catalogue, wanted, (given, machine), |_, plan| plan)
+}
+
+/// As [`planned`], and what `with` makes of the audit and the plan.
+fn planned_with<T>(
+    root: &Root,
+    catalogue: &Catalogue,
+    wanted: &Wanted<'_>,
+    (given, machine): (&AuditArgs, &TuneMachine),
+    with: impl FnOnce(&Audit<'_>, Plan) -> T,
+) -> anyhow::Result<T> {
     if let Some(stranger) = wanted.ids.iter().find(|id| catalogue.get(id).is_none()) {
         return Err(unknown(catalogue, stranger));
     }
@@ -97,7 +145,8 @@ pub fn planned(
     };
     let mut ids = wanted.ids.to_vec();
     ids.extend(profile.chosen(is_here).into_iter().filter(|id| !wanted.ids.contains(id)));
-    Ok(plan(&audit, &Choice { ids, persist: wanted.persist }).map_err(Usage)?)
+    let plan = plan(&audit, &Choice { ids, persist: wanted.persist }).map_err(Usage)?;
+    Ok(with(&audit, plan))
 }
 
 /// The mitigations of a profile on this machine.
@@ -131,4 +180,29 @@ fn keep_others(output: &Path) -> anyhow::Result<()> {
         anyhow::bail!("{} exists already, and is not a plan: choose another name", output.display());
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may")]
+    use super::*;
+
+    #[test]
+    fn values_that_end_with_another_transaction_are_named() {
+        let plan: Plan = serde_json::from_value(serde_json::json!({
+            "schema": "quell.tune-plan/1", "hash": "", "host": "", "kernel": "", "compute": "",
+            "housekeeping": "", "mitigations": [], "writes": [], "left": []
+        }))
+        .unwrap();
+        let file = |path: &str| Place::File { path: path.into() };
+        let places = ["/proc/sys/vm/a", "/proc/sys/vm/b", "/proc/sys/vm/c"].map(file);
+        let done: BTreeSet<&Place> = places.iter().collect();
+        let timed_by = |path: &str, id: &str| (path.to_owned(), (id.to_owned(), "noon".to_owned()));
+        let timed: TimedPlaces = [timed_by("/proc/sys/vm/a", "t1"), timed_by("/proc/sys/vm/b", "t1")].into();
+        let lines = passing(&plan, &done, &timed);
+        assert_eq!(lines.len(), 1, "{lines:?}");
+        assert!(lines[0].starts_with("2 settings have their values from t1 until noon"), "{lines:?}");
+        assert!(lines[0].contains("`quell tune revert t1` first"), "{lines:?}");
+        assert!(passing(&plan, &done, &TimedPlaces::new()).is_empty());
+    }
 }

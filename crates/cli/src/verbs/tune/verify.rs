@@ -1,6 +1,6 @@
 //! `quell tune verify`: checks whether what was applied is still in place.
 
-use quell_recording::columns::Columns;
+use quell_recording::columns::{Columns, Value};
 use quell_tune::status::{Status, status};
 use quell_tune::verify::{SettingState, Verified, verify, verify_plan};
 use schemars::JsonSchema;
@@ -9,8 +9,8 @@ use serde::Serialize;
 use super::read_plan;
 use crate::args::TuneVerify;
 use crate::outcome::Outcome;
-use crate::printer::Printer;
-use crate::render::rows::rows;
+use crate::printer::{Printer, cut, one_line, width};
+use crate::render::rows::fitting;
 use crate::steps::audit::root;
 
 /// The JSON document of `tune verify --json`.
@@ -64,33 +64,51 @@ pub fn run(args: &TuneVerify, printer: Printer) -> anyhow::Result<Outcome> {
 struct PlaceRow<'a> {
     #[column]
     standing: &'static str,
-    #[column]
+    #[column(minor)]
     mitigation: &'a str,
-    #[column]
+    #[column(key)]
     place: &'a str,
-    #[column(title = "wanted", name)]
-    want: &'a str,
-    #[column(name)]
-    now: Option<&'a str>,
-    #[column(absent = "")]
+    #[column(title = "wanted", name, key)]
+    want: String,
+    #[column(name, key)]
+    now: Option<String>,
+    #[column(absent = "", filled)]
     why: Option<&'a str>,
 }
 
 impl<'a> PlaceRow<'a> {
-    fn new(one: &'a Verified) -> Self {
+    fn new(one: &'a Verified, room: usize) -> Self {
+        let value = |text: &str| cut(&one_line(text.trim()), room);
         Self {
             standing: one.standing.word(),
             mitigation: &one.mitigation,
             place: &one.place,
-            want: one.want.trim(),
-            now: one.now.as_deref().map(str::trim),
+            want: value(&one.want),
+            now: one.now.as_deref().map(value),
             why: one.why.as_deref(),
         }
     }
 }
 
+/// The width that the states and places leave to each of the two values, but enough for a number or a word.
+fn room_for_values(places: &[Verified], width: usize) -> usize {
+    let longest = |title: &str, cell: fn(&Verified) -> usize| {
+        places.iter().map(cell).chain([title.len()]).max().unwrap_or(0)
+    };
+    let words = longest("standing", |one| one.standing.word().len())
+        + longest("place", |one| one.place.chars().count());
+    // Three characters between two columns, and one at each end.
+    (width.saturating_sub(words + 3 * 3 + 2) / 2).max(8)
+}
+
+fn table(places: &[Verified], width: usize) -> String {
+    let room = room_for_values(places, width);
+    let rows: Vec<Vec<Value>> = places.iter().map(|one| PlaceRow::new(one, room).values()).collect();
+    fitting(&PlaceRow::columns(), &rows, width)
+}
+
 fn text(places: &[Verified]) -> String {
-    let mut text = rows(&places.iter().map(PlaceRow::new).collect::<Vec<_>>());
+    let mut text = table(places, usize::from(width()));
     let count = |standing: SettingState| places.iter().filter(|one| one.standing == standing).count();
     let all = [
         SettingState::Ok,
@@ -108,4 +126,35 @@ fn text(places: &[Verified]) -> String {
         .collect();
     text += &format!("{}\n", counted.join(", "));
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_shown_however_long_a_file_of_quells_is() {
+        let file = |standing, now: Option<&str>| Verified {
+            transaction: None,
+            mitigation: "workqueue-writeback-mask".into(),
+            place: "/etc/sysctl.d/90-quell-dirty-writeback.conf".into(),
+            standing,
+            want: "# Made by quell for dirty-writeback. vm.dirty_writeback_centisecs = 1500".into(),
+            now: now.map(str::to_owned),
+            why: Some("takes effect after the next boot or start".into()),
+        };
+        let places =
+            [file(SettingState::Pending, Some("# Made by quell")), file(SettingState::Drifted, None)];
+        for width in [80, 100] {
+            let text = table(&places, width);
+            let titles = text.lines().next().unwrap_or_default();
+            for title in ["standing", "place", "wanted", "now"] {
+                assert!(titles.contains(title), "{title} in {width} columns:\n{text}");
+            }
+            assert!(text.contains("drifted") && text.contains("# Made"), "{text}");
+            assert!(text.contains(&format!("Not shown in {width} columns: mitigation")), "{text}");
+        }
+        let wide = table(&places, 200);
+        assert!(wide.contains("workqueue-writeback-mask") && !wide.contains("Not shown"), "{wide}");
+    }
 }
