@@ -43,7 +43,7 @@ const BUFFER_BYTES_OF_RARE: u32 = BUFFER_BYTES / 4;
 /// Intervals a second on one CPU during a storm. No record is lost if the rings are emptied often enough for this rate.
 const STORM_PER_S: u32 = 400_000;
 /// Number of records taken at a time, if that is enough of each ring: their rows and columns stay in the core's cache.
-const PORTION: usize = 1 << 11;
+const PORTION: usize = 1 << 10;
 const LEAST_OF_A_RING: usize = 1 << 6;
 
 /// What to watch.

@@ -4,7 +4,7 @@ mod histogram;
 mod kernel;
 mod phase;
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{UInt32Type, UInt64Type};
@@ -43,12 +43,15 @@ impl Row for Detour {
     const TABLE: &'static str = "detours";
 
     fn schema() -> SchemaRef {
-        schema(&[
-            ("cpu", DataType::UInt32),
-            ("start_ns", DataType::UInt64),
-            ("duration_ns", DataType::UInt64),
-            ("own", DataType::Boolean),
-        ])
+        static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
+            schema(&[
+                ("cpu", DataType::UInt32),
+                ("start_ns", DataType::UInt64),
+                ("duration_ns", DataType::UInt64),
+                ("own", DataType::Boolean),
+            ])
+        });
+        Arc::clone(&SCHEMA)
     }
 
     fn to_batch(rows: &[(Cpu, Self)]) -> Result<RecordBatch, ArrowError> {

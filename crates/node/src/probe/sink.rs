@@ -7,8 +7,9 @@ use quell_recording::{Cpu, Detour, Error, Manifest, Nanos, Progress, Quantum, Wa
 
 use super::{RowSource, Status};
 
-/// Rows reach the file at most about this long after they were found.
-const FLUSH: Nanos = Nanos::from_nanos(700_000_000);
+/// Rows reach the file at most about this long after they were found. Two of the writer's longest sleeps: each time that it wakes, the core's caches
+/// hold nothing of its own any more.
+const FLUSH: Nanos = Nanos::from_nanos(600_000_000);
 
 /// Receives what the probes find. All methods run on the writer's thread, between two sleeps: the time that they take on a
 /// probed CPU counts as quell's own.

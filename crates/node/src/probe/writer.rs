@@ -1,4 +1,4 @@
-//! The writer's loop: empties the buffers, converts the clock's ticks to CLOCK_MONOTONIC, and hands rows to the sink about once a second.
+//! The writer's loop: empties the buffers, converts the clock's ticks to CLOCK_MONOTONIC, and hands rows to the sink.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -14,12 +14,12 @@ use super::{Sink, Status};
 use crate::clock::{Anchor, Scale};
 use crate::realtime;
 
-/// A batch is written once it has this many rows, which bounds memory.
-const BATCH_ROWS: usize = 1 << 17;
+/// A batch is written once it has this many rows, which stay in the core's cache until then.
+const BATCH_ROWS: usize = 1 << 10;
 /// Time to the first emptying of the buffers; later ones depend on the rate of rows.
 const FIRST_LOOK: Duration = Duration::from_millis(50);
 /// Longest sleep of a writer on a CPU of its own, and of one that shares a probed CPU.
-const LONGEST_SLEEP_ALONE: Duration = Duration::from_millis(250);
+const LONGEST_SLEEP_ALONE: Duration = Duration::from_millis(300);
 const LONGEST_SLEEP_SHARED: Duration = Duration::from_millis(700);
 const SHORTEST_SLEEP: Duration = Duration::from_millis(2);
 /// A probe that is overdue by this much loses its real-time priority.

@@ -1,7 +1,7 @@
 //! The tables of the kernel recorder: `intervals` and `threads`.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use arrow_array::builder::StringBuilder;
 use arrow_array::cast::AsArray;
@@ -55,19 +55,22 @@ impl Row for Interval {
     const TABLE: &'static str = "intervals";
 
     fn schema() -> SchemaRef {
-        let required = |name: &str, kind: DataType| Field::new(name, kind, false);
-        let optional = |name: &str| Field::new(name, DataType::Utf8, true);
-        Arc::new(Schema::new(vec![
-            required("cpu", DataType::UInt32),
-            required("start_ns", DataType::UInt64),
-            required("duration_ns", DataType::UInt64),
-            required("net_ns", DataType::UInt64),
-            required("source", DataType::Utf8),
-            required("pid", DataType::UInt32),
-            required("victim", DataType::UInt32),
-            optional("detail"),
-            optional("cause"),
-        ]))
+        static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
+            let required = |name: &str, kind: DataType| Field::new(name, kind, false);
+            let optional = |name: &str| Field::new(name, DataType::Utf8, true);
+            Arc::new(Schema::new(vec![
+                required("cpu", DataType::UInt32),
+                required("start_ns", DataType::UInt64),
+                required("duration_ns", DataType::UInt64),
+                required("net_ns", DataType::UInt64),
+                required("source", DataType::Utf8),
+                required("pid", DataType::UInt32),
+                required("victim", DataType::UInt32),
+                optional("detail"),
+                optional("cause"),
+            ]))
+        });
+        Arc::clone(&SCHEMA)
     }
 
     fn to_batch(rows: &[(Cpu, Self)]) -> Result<RecordBatch, ArrowError> {
