@@ -69,6 +69,9 @@ def power(given: argparse.Namespace, folder: Path) -> int:
         else:
             step += 1
     guest.cut()
+    if given.first == "apply" and not committed:
+        wrong += 1
+        print("no cut of apply came after its commit, so that was not tried", flush=True)
     print(
         f"kernel {kernel.version}: {cuts} power cuts, {committed} of them after a commit, "
         f"{wrong} of them with something out of place"

@@ -17,6 +17,9 @@ use quell_recording::{
 use crate::args::SourcesMode;
 use crate::printer::Printer;
 
+/// Intervals are written once there are this many, which stay in the core's cache until then.
+const BATCH_ROWS: usize = 1 << 10;
+
 /// Whether the sources of a run are recorded.
 #[derive(Debug)]
 pub enum KernelSide {
@@ -106,12 +109,22 @@ impl Rows {
         fill
     }
 
+    fn write(&mut self, writer: &mut Writer) -> Result<(), Error> {
+        writer.intervals(&self.intervals)?;
+        writer.threads(&self.threads)?;
+        self.intervals.clear();
+        self.threads.clear();
+        Ok(())
+    }
+
     /// Writes all remaining rows, and the current state of the threads that are still alive.
     pub fn end_threads(&mut self, now_ns: u64, writer: &mut Writer) -> Result<(), Error> {
         self.collect(writer)?;
         let mut living = self.recorder.living(now_ns);
         // A thread that has ended since then has reported its own end.
-        self.recorder.drain(&mut self.intervals, &mut self.threads);
+        let Ok(_) = drain_portions(|| {
+            Ok::<_, Infallible>(self.recorder.drain(&mut self.intervals, &mut self.threads))
+        });
         let ended = |thread: &Thread| {
             self.threads.iter().any(|(_, e)| (e.tid, e.start) == (thread.tid, thread.start))
         };
@@ -136,14 +149,15 @@ impl RowSource for Rows {
     }
 
     fn collect(&mut self, writer: &mut Writer) -> Result<f64, Error> {
-        drain_portions(|| {
+        let fill = drain_portions(|| {
             let portion = self.recorder.drain(&mut self.intervals, &mut self.threads);
-            writer.intervals(&self.intervals)?;
-            writer.threads(&self.threads)?;
-            self.intervals.clear();
-            self.threads.clear();
-            Ok(portion)
-        })
+            if self.intervals.len() >= BATCH_ROWS {
+                self.write(writer)?;
+            }
+            Ok::<_, Error>(portion)
+        })?;
+        self.write(writer)?;
+        Ok(fill)
     }
 
     fn drain_interval(&self) -> Duration {

@@ -52,16 +52,17 @@ pub fn for_record(args: &Record) -> anyhow::Result<Plan> {
 
 /// Refuses options that say how another method measures.
 fn check_of_method(args: &Record, method: Method) -> Result<(), Usage> {
-    let wrong = |option: &str, of: &str| {
-        Err(Usage(format!(
-            "{option} is for {of}, and this records by --method {method}: leave one of them out"
-        )))
-    };
     if args.watching.threshold.is_some() && method != Method::Detour {
-        return wrong("--threshold", "--method detour");
+        let text = format!(
+            "only --method detour has a threshold, and this records by `{method}`: leave --threshold out"
+        );
+        return Err(Usage(text));
     }
     if args.quantum.is_some() && !matches!(method, Method::Fwq | Method::Ftq) {
-        return wrong("--quantum", "--method fwq and ftq");
+        let text = format!(
+            "only --method fwq and ftq have a quantum, and this records by `{method}`: leave --quantum out"
+        );
+        return Err(Usage(text));
     }
     Ok(())
 }

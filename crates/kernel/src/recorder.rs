@@ -220,12 +220,13 @@ impl Recorder {
         intervals: &mut Vec<(Cpu, Interval)>,
         threads: &mut Vec<(Cpu, Thread)>,
     ) -> Drained {
+        let rings = self.ringed.len().max(1);
+        let each = (PORTION / rings).max(LEAST_OF_A_RING);
         // Consumed without polling: the programs submit records without a wakeup.
-        let mut more =
-            usize::try_from(self.buffers.consume_raw_n(PORTION)).is_ok_and(|taken| taken >= PORTION);
+        let taken = self.buffers.consume_raw_n(each * rings);
+        let mut more = usize::try_from(taken).is_ok_and(|taken| taken >= each * rings);
         let first = intervals.len();
         let translator = &mut self.translator;
-        let each = (PORTION / self.ringed.len().max(1)).max(LEAST_OF_A_RING);
         let (in_rings, rest) = self
             .rings
             .take(each as u32, |(record, named)| intervals.extend(translator.interval(record, named)));

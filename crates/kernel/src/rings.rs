@@ -53,7 +53,7 @@ impl Rings {
             while next.wrapping_sub(before) < most
                 && let Some(entry) = self.entry(ring, next)
             {
-                self.ask_for(ring, next.wrapping_add(AHEAD));
+                self.ask_for(ring, next.wrapping_add(AHEAD), entry.1.is_some());
                 each(entry);
                 next = next.wrapping_add(1);
             }
@@ -72,17 +72,17 @@ impl Rings {
         self.entries.as_ptr().cast::<types::entry>().wrapping_add(at)
     }
 
-    /// Asks for the cache lines of an entry, which are still those of the CPU that writes it.
+    /// Asks for the cache lines of an entry, which are still those of the CPU that writes it; the second only if it is likely to have names.
     #[inline]
-    fn ask_for(&self, ring: usize, number: u32) {
+    fn ask_for(&self, ring: usize, number: u32, has_names: bool) {
         let place = self.place(ring, number).cast::<i8>();
         #[cfg(target_arch = "x86_64")]
-        for line in [place, place.wrapping_add(64)] {
+        for line in [Some(place), has_names.then_some(place.wrapping_add(64))].into_iter().flatten() {
             use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
             // SAFETY: a prefetch reads nothing, whatever the address is.
             unsafe { _mm_prefetch::<_MM_HINT_T0>(line) };
         }
-        let _ = place;
+        let _ = (place, has_names);
     }
 
     /// The entry with this number, if it has been written.

@@ -114,7 +114,7 @@ fn transactions(store: &Store) -> Result<Vec<Transaction>, StoreError> {
 /// Places by their identity, each with the transaction that wrote it and what ends that.
 pub type TimedPlaces = BTreeMap<String, (String, String)>;
 
-/// The places whose values an open transaction has set for a time.
+/// The places whose values an open transaction has set for a time, and that a living keeper reverts.
 ///
 /// # Errors
 /// The store's: only root may read journals.
@@ -124,7 +124,8 @@ pub fn timed_places(root: &Root) -> Result<TimedPlaces, StoreError> {
     let boot = boot_id(root);
     // Oldest first: a place has the value of the last one.
     for transaction in transactions(&store)?.iter().filter(|one| !one.rebooted(&boot)) {
-        let until = transaction.keepers.iter().find_map(|keeper| keeper.until.as_ref());
+        let living = transaction.keepers.iter().filter(|keeper| keeper_process::lives(keeper));
+        let until = living.filter_map(|keeper| keeper.until.as_ref()).next();
         for place in places(transaction).into_keys() {
             match until {
                 Some(until) => found.insert(place, (transaction.id.clone(), until.clone())),

@@ -210,6 +210,8 @@ impl<'a> Stream<'a> {
                     break;
                 }
                 self.write(sink)?;
+                // A write may have taken long.
+                self.look_for_moved(index, sink);
             }
             self.found += drained;
             fill = fill.max(drained as f64 / ring.capacity() as f64);
