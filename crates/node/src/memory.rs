@@ -33,12 +33,22 @@ pub(crate) fn caches(cpu: Cpu) -> Vec<Cache> {
     (0..MOST).filter_map(cache).collect()
 }
 
-/// Bytes that this process may still use: of the machine's memory, and of what its control groups allow it. None if the kernel does not say.
+/// Bytes that this process may still use: of the machine's memory, of what its control groups allow it, and of its limit of addresses
+/// (`ulimit -v`). None if the kernel does not say.
 pub(crate) fn available() -> Option<usize> {
     let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let of_machine = field(&meminfo, "MemAvailable:").map(|kib| kib.saturating_mul(1024));
     let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-    of_machine.into_iter().chain(left_in_groups(Path::new("/sys/fs/cgroup"), &groups)).min()
+    let of_groups = left_in_groups(Path::new("/sys/fs/cgroup"), &groups);
+    [of_machine, of_groups, left_of_addresses()].into_iter().flatten().min()
+}
+
+/// What RLIMIT_AS leaves; none if there is no limit.
+fn left_of_addresses() -> Option<usize> {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::As).current?;
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let used = field(&status, "VmSize:")?.saturating_mul(1024);
+    Some(usize::try_from(limit).unwrap_or(usize::MAX).saturating_sub(used))
 }
 
 /// What the memory limits of control groups leave: of each group in `groups` (`/proc/self/cgroup`) and those above it.
@@ -170,5 +180,17 @@ mod tests {
         assert_eq!(whole_pages(&at(4096, 12_288), 4096), Some((4096 as *mut u8, 8192)));
         assert_eq!(whole_pages(&at(4097, 12_300), 4096), Some((8192 as *mut u8, 4096)));
         assert_eq!(whole_pages(&at(4097, 12_287), 4096), None);
+    }
+
+    #[test]
+    fn a_limit_of_addresses_counts() {
+        use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+        let before = getrlimit(Resource::As);
+        let status = fs::read_to_string("/proc/self/status").unwrap();
+        let limit = (field(&status, "VmSize:").unwrap() * 1024 + (64 << 20)) as u64;
+        setrlimit(Resource::As, Rlimit { current: Some(limit), ..before }).unwrap();
+        let left = available();
+        setrlimit(Resource::As, before).unwrap();
+        assert!(left.is_some_and(|bytes| bytes <= 64 << 20), "{left:?}");
     }
 }
