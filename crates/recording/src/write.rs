@@ -261,7 +261,7 @@ fn mark_failed(folder: &Path, manifest: &mut Manifest, error: &Error) {
     let _ = manifest.write(folder);
 }
 
-/// Bytes of a batch that are written at a time: one of 4,096 rows or so.
+/// Bytes that are written at a time: more than a batch of 1,024 rows has.
 const BUFFERED: usize = 1 << 18;
 
 /// One table while it grows. The stream is created with the first rows, so that a kind without rows has no file.
